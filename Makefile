@@ -1,0 +1,44 @@
+# Each target does its own set-up, so each works as the first command on a fresh machine.
+BIN := .venv/bin
+CODE := $(wildcard src tests bench examples)
+
+.PHONY: help demo test check bench format clean
+
+help:
+	@echo "make demo    an agent is killed a dozen times and continued; then the proof"
+	@echo "make test    make check, then every test; ARGS= goes to pytest"
+	@echo "make check   format, lint, types, imports: seconds"
+	@echo "make bench   durable turns, syncs and bytes beside LangGraph and DBOS"
+	@echo "make format  put the code into its one format and fix what can be fixed"
+	@echo "make clean   remove .venv and what the tools left behind"
+
+demo: .venv/ready
+	$(BIN)/holdfast demo
+
+test: check
+	$(BIN)/pytest $(ARGS)
+
+check: .venv/ready
+	$(BIN)/ruff format --check $(CODE)
+	$(BIN)/ruff check $(CODE)
+	$(BIN)/mypy $(CODE)
+	$(BIN)/lint-imports --no-logo
+
+bench: .venv/ready-bench
+	$(BIN)/python -m bench $(ARGS)
+
+format: .venv/ready
+	$(BIN)/ruff format $(CODE)
+	$(BIN)/ruff check --fix $(CODE)
+
+clean:
+	rm -rf .venv .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache build dist
+	find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.venv/ready: scripts/setup pyproject.toml constraints.txt
+	@sh scripts/setup
+
+.venv/ready-bench: .venv/ready
+	@echo "setup: installing the peers that are measured, versions as in constraints.txt"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --group bench --constraint constraints.txt
+	@touch $@

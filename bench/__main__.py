@@ -1,0 +1,69 @@
+"""Measure and say what was found: `python -m bench [--quick] [SUBJECT ...]`."""
+
+import argparse
+import sys
+from collections.abc import Callable
+
+from bench import child, facts, report
+from bench.figures import Result
+from bench.scale import FULL, QUICK
+from bench.session import Session
+from bench.subjects import concurrent, many, processes, restart, start, turn
+
+SUBJECTS: dict[str, Callable[[Session], Result]] = {
+    "turn": turn.measure,
+    "concurrent": concurrent.measure,
+    "start": start.measure,
+    "restart": restart.measure,
+    "many": many.measure,
+    "processes": processes.measure,
+}
+
+
+def main() -> int:
+    """Exit status: 0 all targets met, 1 one was missed or could not be measured, 2 misuse."""
+    asked = _arguments()
+    scale = QUICK if asked.quick else FULL
+    names = list(dict.fromkeys(asked.subject)) or list(SUBJECTS)
+    with child.scratch() as place:
+        session = Session.begin(scale, place)
+        results = [result for name in names if (result := _measure(name, session)) is not None]
+        session.say("done")
+    about = facts.gather()
+    sys.stdout.write("\n" + report.page(results, about, scale))
+    if scale is FULL and len(results) == len(SUBJECTS):
+        report.save(results, about, scale)
+        sys.stdout.write("\nWritten to bench/results/latest.md and latest.json.\n")
+    else:
+        sys.stdout.write("\nNot a full run of every subject: nothing was written.\n")
+    verdicts = [target.verdict for result in results for target in result.targets]
+    sys.stdout.write(f"{verdicts.count('met')} of {len(verdicts)} targets met.\n")
+    failed = [name for name in names if name not in {result.subject for result in results}]
+    if failed:
+        sys.stdout.write(f"Could not be measured at all: {', '.join(failed)}; see above.\n")
+    return int(verdicts.count("met") < len(verdicts) or bool(failed))
+
+
+def _measure(name: str, session: Session) -> Result | None:
+    """What the subject found, or None if a measured process failed; the others are still asked."""
+    session.say(f"== {name} ==")
+    try:
+        return SUBJECTS[name](session)
+    except child.ChildFailed as failed:
+        session.say(f"{name} could not be measured: {failed}")
+        return None
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("subject", nargs="*", metavar="SUBJECT", help=", ".join(SUBJECTS))
+    parser.add_argument("--quick", action="store_true", help="small sizes, about a minute")
+    asked = parser.parse_args()
+    unknown = sorted(set(asked.subject) - SUBJECTS.keys())
+    if unknown:
+        parser.error(f"no subject {', '.join(unknown)}; there are {', '.join(SUBJECTS)}")
+    return asked
+
+
+if __name__ == "__main__":
+    sys.exit(main())

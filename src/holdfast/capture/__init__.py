@@ -1,0 +1,1 @@
+"""Capture: what a moment of a run is made of."""

@@ -1,0 +1,255 @@
+"""The SHA-256 of a value's content: the same for plain and tracked, whatever was cached.
+
+A hash of hashes along the value's own structure. Up to `GROUP` entries, a list is the hash of its
+items and a dict that of its keys, sorted, with their values. A longer list is hashed by groups of
+consecutive items, a larger dict by buckets of keys; their number depends on the length alone. An
+item is itself if it is text, bytes, number, bool or None, the digest of a dict or list, and else
+the codec's canonical bytes. The order of a dict does not count; True, 1 and 1.0 differ.
+"""
+
+from collections.abc import Callable, Iterable
+from hashlib import sha256
+from operator import itemgetter
+from typing import Any, Final
+from zlib import crc32
+
+import msgspec
+from msgspec.msgpack import Ext
+
+from holdfast import errors
+from holdfast.capture.fixed import BASIC, is_fixed
+from holdfast.capture.hashes import GROUP, DictCache, ListCache, buckets_for, hash_groups
+from holdfast.capture.node import KINDS, LOOSE, Tracker, step
+from holdfast.capture.tracked import TrackedDict, TrackedList
+from holdfast.store.codec import values
+
+_DIGEST: Final = 0
+_CANONICAL: Final = 1
+
+_pack: Final = msgspec.msgpack.Encoder().encode
+
+
+def digest(value: object, *, path: str = "value") -> bytes:
+    """Give the 32 bytes that say what `value` is; `NotStorable`, with its place, if none do.
+
+    A tracked container remembers its digest and those of its parts, so after a small change only
+    what changed is hashed.
+    """
+    try:
+        return _hash(value)[0]
+    except errors.NotStorable as error:
+        raise _with_place(value, path, error) from None
+    except RecursionError:
+        why = "it contains itself, or is nested too deep"
+        raise errors.NotStorable(path, type(value).__name__, why) from None
+
+
+def _hash(value: object) -> tuple[bytes, bool]:
+    """Give the digest and whether it stays true until a tracked container is changed."""
+    hash_kind = _KINDS.get(type(value))
+    if hash_kind is not None:
+        return hash_kind(value)
+    tokens, is_stable = _tokens((value,))
+    return sha256(b"v" + _packed(tokens)).digest(), is_stable
+
+
+def _hash_tracked(
+    value: Any,  # noqa: ANN401 a tracked dict or list
+    cached: Callable[[Any], tuple[bytes, bool]],
+    fresh: Callable[[Any], tuple[bytes, bool]],
+) -> tuple[bytes, bool]:
+    tracker: Tracker | None = value.hf_tracker
+    if tracker is None or tracker is LOOSE:
+        # Nobody's lock is held here, so nothing is remembered that another thread could belie.
+        return fresh(value)[0], False
+    with tracker.lock:
+        known = value.hf_hash
+        if type(known) is bytes:
+            return known, True
+        if known is not None and known.root is not None:
+            return known.root, True
+        if len(value) > GROUP:
+            return cached(value)
+        found, is_stable = fresh(value)
+        value.hf_hash = found if is_stable else None
+        return found, is_stable
+
+
+def _hash_list(items: list[Any]) -> tuple[bytes, bool]:
+    length = len(items)
+    if length <= GROUP:
+        tokens, is_stable = _tokens(items)
+        return sha256(b"l" + _packed(tokens)).digest(), is_stable
+    groups = [_hash_group(items, group) for group in range(-(-length // GROUP))]
+    return _hash_all(b"L%d:" % length, groups)
+
+
+def _hash_group(items: list[Any], group: int) -> tuple[bytes, bool]:
+    tokens, is_stable = _tokens(items[group * GROUP : (group + 1) * GROUP])
+    return sha256(_packed(tokens)).digest(), is_stable
+
+
+def _hash_all(start: bytes, groups: list[tuple[bytes, bool]]) -> tuple[bytes, bool]:
+    found = hash_groups(start, b"".join(group for group, _ in groups))
+    return found, all(is_stable for _, is_stable in groups)
+
+
+def _hash_list_cached(items: TrackedList) -> tuple[bytes, bool]:
+    cache = items.hf_hash
+    if not isinstance(cache, ListCache):
+        cache = items.hf_hash = ListCache()
+    for at in _places_of(items, cache.children_stale):
+        cache.forget(at // GROUP)
+    cache.children_stale.clear()
+    length = len(items)
+    return cache.complete(
+        b"L%d:" % length, -(-length // GROUP), lambda group: _hash_group(items, group)
+    )
+
+
+def _places_of(items: TrackedList, wanted: set[int]) -> Iterable[int]:
+    """Find the items with the identities `wanted`, from the end, where changes mostly are."""
+    left = set(wanted)
+    at = len(items)
+    for item in reversed(items) if left else ():
+        at -= 1
+        if id(item) in left:
+            yield at
+            if type(item.hf_up) is not dict:  # linked once: it stands nowhere else in the list
+                left.discard(id(item))
+                if not left:
+                    return
+
+
+def _hash_dict(mapping: dict[Any, Any]) -> tuple[bytes, bool]:
+    length = len(mapping)
+    if length <= GROUP:
+        packed, is_stable = _bucket(mapping, mapping)
+        return sha256(b"d" + packed).digest(), is_stable
+    return _hash_all(b"D%d:" % length, [_hash_bucket(mapping, keys) for keys in _members(mapping)])
+
+
+def _hash_dict_cached(mapping: TrackedDict) -> tuple[bytes, bool]:
+    cache = mapping.hf_hash
+    if not isinstance(cache, DictCache):
+        cache = mapping.hf_hash = DictCache()
+    count = buckets_for(len(mapping))
+    if len(cache.members) != count:
+        cache.members = _members(mapping)
+        cache.forget_from(0)
+    else:
+        _move_touched(mapping, cache, count)
+    cache.touched.clear()
+    cache.children_stale.clear()
+    members = cache.members
+    return cache.complete(
+        b"D%d:" % len(mapping), count, lambda bucket: _hash_bucket(mapping, members[bucket])
+    )
+
+
+def _move_touched(mapping: TrackedDict, cache: DictCache, count: int) -> None:
+    for key in cache.touched:
+        bucket = _bucket_of(key, count)
+        cache.forget(bucket)
+        if key in mapping:
+            cache.members[bucket][key] = None
+        else:
+            cache.members[bucket].pop(key, None)
+    if cache.children_stale:
+        for key, item in mapping.items():
+            if id(item) in cache.children_stale:
+                cache.forget(_bucket_of(key, count))
+
+
+def _members(mapping: dict[Any, Any]) -> list[dict[object, None]]:
+    count = buckets_for(len(mapping))
+    members: list[dict[object, None]] = [{} for _ in range(count)]
+    for key in mapping:
+        members[_bucket_of(key, count)][key] = None
+    return members
+
+
+def _bucket_of(key: object, count: int) -> int:
+    if type(key) is str:
+        return crc32(key.encode("utf-8", "surrogatepass")) % count
+    return crc32(_packed(_tokens((key,))[0])) % count
+
+
+def _hash_bucket(mapping: dict[Any, Any], keys: Iterable[object]) -> tuple[bytes, bool]:
+    packed, is_stable = _bucket(mapping, keys)
+    return sha256(packed).digest(), is_stable
+
+
+def _bucket(mapping: dict[Any, Any], keys: Iterable[Any]) -> tuple[bytes, bool]:
+    """Pack the keys, sorted, and then their values."""
+    names = list(keys)
+    if set(map(type, names)) <= {str}:
+        names.sort()
+        tokens, is_stable = _tokens([mapping[name] for name in names])
+        return _packed(names + tokens), is_stable
+    rows = sorted(((_packed(_tokens((name,))[0]), name) for name in names), key=itemgetter(0))
+    tokens, is_stable = _tokens([mapping[name] for _, name in rows])
+    # A number first tells these bytes from those of keys that are all text.
+    return _packed([0, *(packed for packed, _ in rows), *tokens]), is_stable
+
+
+def _tokens(items: Iterable[Any]) -> tuple[list[Any], bool]:
+    """Give what stands for each item in the hashed bytes, and whether all of it stays true."""
+    tokens = []
+    is_stable = True
+    for item in items:
+        kind = type(item)
+        if kind in BASIC:
+            tokens.append(item)
+        elif kind in KINDS and type(known := item.hf_hash) is bytes:
+            tokens.append(Ext(_DIGEST, known))
+        elif (hash_kind := _KINDS.get(kind)) is not None:
+            found, is_item_stable = hash_kind(item)
+            tokens.append(Ext(_DIGEST, found))
+            is_stable = is_stable and is_item_stable
+        else:
+            tokens.append(Ext(_CANONICAL, values.canonical(item, path="")))
+            is_stable = is_stable and is_fixed(item)
+    return tokens, is_stable
+
+
+def _packed(tokens: list[Any]) -> bytes:
+    try:
+        return _pack(tokens)
+    except (UnicodeEncodeError, OverflowError):
+        # Lone surrogates and integers beyond 64 bits are the codec's business.
+        return _pack([_packable(token) for token in tokens])
+
+
+def _packable(token: object) -> object:
+    try:
+        _pack(token)
+    except (UnicodeEncodeError, OverflowError):
+        return Ext(_CANONICAL, values.canonical(token, path=""))
+    return token
+
+
+_KINDS: Final[dict[type, Callable[[Any], tuple[bytes, bool]]]] = {
+    dict: _hash_dict,
+    list: _hash_list,
+    TrackedDict: lambda value: _hash_tracked(value, _hash_dict_cached, _hash_dict),
+    TrackedList: lambda value: _hash_tracked(value, _hash_list_cached, _hash_list),
+}
+
+
+def _with_place(value: Any, path: str, error: errors.NotStorable) -> errors.NotStorable:  # noqa: ANN401
+    """Find which leaf was refused; the way down is walked only when something is wrong."""
+    if type(value) not in _KINDS:
+        try:
+            values.canonical(value, path=path)
+        except errors.NotStorable as found:
+            return found
+        return errors.NotStorable(path, error.type_name, error.why)
+    pairs = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, item in pairs:
+        for part in (key, item):
+            try:
+                _hash(part)
+            except errors.NotStorable as found:
+                return _with_place(part, path + step(key), found)
+    return errors.NotStorable(path, error.type_name, error.why)

@@ -1,0 +1,62 @@
+"""Which leaves of the state cannot change in place."""
+
+import datetime as dt
+import sys
+from dataclasses import fields
+from decimal import Decimal
+from enum import Enum
+from fractions import Fraction
+from pathlib import PosixPath, PurePosixPath
+from types import EllipsisType, NoneType
+from uuid import UUID
+
+import msgspec
+
+# The types that a delta writes as they are, without the codec.
+BASIC = frozenset({str, int, float, bool, NoneType, bytes})
+
+_FIXED = BASIC | {
+    complex,
+    range,
+    Decimal,
+    Fraction,
+    UUID,
+    dt.date,
+    dt.datetime,
+    dt.time,
+    dt.timedelta,
+    dt.timezone,
+    PosixPath,
+    PurePosixPath,
+    EllipsisType,
+}
+
+
+def is_fixed(value: object) -> bool:
+    """Say whether `value` is known never to change in place; when unsure, it is not."""
+    kind = type(value)
+    if kind in _FIXED or isinstance(value, Enum):
+        return True
+    if kind is tuple or kind is frozenset:
+        return all(map(is_fixed, value))  # type: ignore[call-overload]
+    names = _frozen_fields(kind)
+    if names is not None:
+        return all(is_fixed(getattr(value, name, None)) for name in names)
+    return _is_numpy_scalar(value)
+
+
+def _frozen_fields(kind: type) -> tuple[str, ...] | None:
+    """Give the field names of a frozen dataclass or struct; None for any other class."""
+    parameters = getattr(kind, "__dataclass_params__", None)
+    if parameters is not None and parameters.frozen:
+        return tuple(field.name for field in fields(kind))
+    if issubclass(kind, msgspec.Struct) and kind.__struct_config__.frozen:
+        return kind.__struct_fields__
+    return None
+
+
+def _is_numpy_scalar(value: object) -> bool:
+    numpy = sys.modules.get("numpy")  # before NumPy is imported there is no value of it
+    if numpy is None:
+        return False
+    return isinstance(value, numpy.generic) and not isinstance(value, numpy.void)

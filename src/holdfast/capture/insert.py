@@ -1,0 +1,141 @@
+"""Putting a value into a tracked container: plain ones are copied, tracked ones keep their place.
+
+A plain dict or list becomes a tracked copy, all the way down, and the original is watched while
+others may still change it. A tracked container is put in as the very same object. Anything else is
+a leaf and is kept as it is.
+"""
+
+from typing import Any
+from weakref import ref
+
+from holdfast import errors
+from holdfast.capture.fixed import BASIC, is_fixed
+from holdfast.capture.node import (
+    KINDS,
+    LOOSE,
+    TRACKED,
+    UNSAVED,
+    Node,
+    Tracker,
+    children,
+    is_within,
+    link,
+    out_of_place,
+)
+from holdfast.capture.watch import Watch
+
+
+def blank(kind: type, tracker: Tracker) -> Any:  # noqa: ANN401 a tracked dict or list
+    """Make an empty tracked container of the tracked class `kind`."""
+    new: Any = KINDS[kind].__new__(kind)  # type: ignore[call-overload]
+    carry(new, tracker)
+    return new
+
+
+def carry(node: Node, tracker: Tracker) -> None:
+    """Give a new container what every one carries."""
+    node.hf_tracker = tracker
+    node.hf_node = UNSAVED
+    node.hf_mark = node.hf_hash = node.hf_source = node.hf_up = node.hf_watch = None
+
+
+def put_in(target: Node, value: object, tracker: Tracker) -> Any:  # noqa: ANN401 see `Insertion`
+    """Make `value` ready to stand in `target`, whose lock the caller holds."""
+    if type(value) in BASIC:
+        return value
+    insertion = Insertion(target, tracker)
+    ready = insertion.ready(value, target)
+    insertion.look_for_cycle()
+    return ready
+
+
+class Insertion:
+    """One value, or the values of one call, on the way into `target`."""
+
+    def __init__(self, target: Node, tracker: Tracker) -> None:
+        self._target = target
+        self._tracker = tracker
+        self._placed: set[int] = set()  # containers that had a place in the state before
+        self._open: set[int] = set()  # copies that are being filled
+        self._is_suspect = False
+
+    def ready(self, value: object, parent: Node) -> Any:  # noqa: ANN401 what `value` becomes
+        """Give what is to stand in `parent`: `value`, or its tracked copy."""
+        kind = type(value)
+        if kind in BASIC:
+            return value
+        if kind is dict or kind is list:
+            node = self._copy(value)
+        elif kind in KINDS:
+            node = value
+            self._settle(node)  # type: ignore[arg-type]
+        else:
+            if self._tracker is not LOOSE and not is_fixed(value):
+                self._tracker.holders[id(parent)] = ref(parent)
+            return value
+        link(node, ref(parent))
+        return node
+
+    def look_for_cycle(self) -> None:
+        """Note where a container may now stand below itself; the next save finds out."""
+        if self._tracker is LOOSE:
+            return
+        if self._is_suspect or (self._placed and is_within(self._target, self._placed)):
+            self._tracker.suspects.append(ref(self._target))
+
+    def _copy(self, original: Any) -> Any:  # noqa: ANN401 a plain container and its copy
+        known = self._tracker.originals.copy_of(original)
+        if known is None:
+            known = LOOSE.originals.copy_of(original)
+        if known is not None and known.hf_tracker in (self._tracker, LOOSE):
+            self._settle(known)
+            self._is_suspect = self._is_suspect or id(known) in self._open
+            return known
+        copy = blank(TRACKED[type(original)], self._tracker)
+        self._open.add(id(copy))
+        copy.hf_watch = Watch(original, copy)
+        self._tracker.originals.add(copy.hf_watch)
+        if type(original) is dict:
+            for key, value in original.items():
+                dict.__setitem__(copy, key, self.ready(value, copy))
+        else:
+            list.extend(copy, [self.ready(value, copy) for value in original])
+        self._open.discard(id(copy))
+        return copy
+
+    def _settle(self, node: Node) -> None:
+        """Make a tracked container part of the state that `target` is part of."""
+        if node.hf_tracker is self._tracker:
+            self._placed.add(id(node))
+        elif node.hf_tracker is LOOSE:
+            with LOOSE.lock:
+                self._attach(node)
+        elif node.hf_tracker is None:
+            raise out_of_place()
+        elif self._tracker is not LOOSE:
+            raise errors.UsageError(
+                "this container is part of another run's state; put `holdfast.plain(x)` in"
+            )
+
+    def _attach(self, top: Node) -> None:
+        found: dict[int, Node] = {}
+        stack: list[Any] = [top]
+        while stack:
+            node = stack.pop()
+            if id(node) in found:
+                self._is_suspect = True
+            elif node.hf_tracker is not LOOSE:
+                self._settle(node)
+            else:
+                found[id(node)] = node
+                stack.extend(value for value in children(node) if type(value) in KINDS)
+        for node in found.values():
+            node.hf_tracker = self._tracker
+            if node.hf_watch is not None:
+                LOOSE.originals.remove(node.hf_watch)
+                self._tracker.originals.add(node.hf_watch)
+            if any(
+                type(value) not in BASIC and type(value) not in KINDS and not is_fixed(value)
+                for value in children(node)
+            ):
+                self._tracker.holders[id(node)] = ref(node)

@@ -1,0 +1,133 @@
+"""Leaves that may change in place: each save compares them with what was saved."""
+
+import gc
+from collections.abc import Iterator
+from hashlib import sha256
+from typing import Any, Final, NamedTuple
+
+from holdfast import errors
+from holdfast.capture.fixed import BASIC, is_fixed
+from holdfast.capture.node import KINDS, Node, Tracker, entries, step, where
+from holdfast.store.codec import values
+
+_TRANSPARENT: Final = frozenset({dict, list, tuple, set, frozenset})
+_FIELDS: Final = ("__dataclass_fields__", "__struct_fields__", "__pydantic_fields__")
+_WHY_HOLDING: Final = (
+    "it holds a container of the state, which would come back as a copy; "
+    "put `holdfast.plain(x)` in it instead"
+)
+
+
+class Saved(NamedTuple):
+    """A leaf as it was last saved; holding it keeps its identity its own."""
+
+    leaf: object
+    node: int
+    digest: bytes
+
+
+class Now(NamedTuple):
+    """A leaf as it is at this save."""
+
+    leaf: object
+    data: bytes
+    digest: bytes
+
+
+class Leaves:
+    """The changeable leaves of one state, by identity."""
+
+    def __init__(self) -> None:
+        self.saved: dict[int, Saved] = {}
+
+    def look(self, tracker: Tracker, reach: set[int] | None) -> dict[int, Now]:
+        """Give every changeable leaf as it is now, after marking the places of those that changed.
+
+        With `reach`, only containers with those identities are looked at.
+        """
+        found: dict[int, Now] = {}
+        for key, held in list(tracker.holders.items()):
+            holder = held()
+            if holder is None or holder.hf_tracker is not tracker:
+                del tracker.holders[key]
+            elif reach is None or key in reach:
+                places = list(changeable(holder))
+                if not places:
+                    del tracker.holders[key]
+                for place, leaf in places:
+                    self._look_at(tracker, holder, place, leaf, found)
+        return found
+
+    def _look_at(
+        self, tracker: Tracker, holder: Node, place: object, leaf: object, found: dict[int, Now]
+    ) -> None:
+        now = found.get(id(leaf))
+        if now is None:
+            now = found[id(leaf)] = see(leaf, holder, place)
+        if self.unchanged(now, tracker.floor) is None:
+            if _holds_tracked(leaf):
+                path = where(holder) + step(place)
+                raise errors.NotStorable(path, type(leaf).__name__, _WHY_HOLDING)
+            if holder.hf_node >= tracker.floor:
+                mark_place(tracker, holder, place)
+
+    def unchanged(self, now: Now, floor: int) -> int | None:
+        """Give the node id under which the leaf was saved as it is now; None if it was not."""
+        saved = self.saved.get(id(now.leaf))
+        is_same = saved is not None and saved.node >= floor and saved.digest == now.digest
+        return saved.node if is_same and saved is not None else None
+
+    def keep(self, found: dict[int, Now], written: dict[int, int], *, is_all: bool) -> None:
+        """Remember the leaves that a save wrote; `is_all`: what was not found is forgotten."""
+        if is_all:
+            self.saved = {key: saved for key, saved in self.saved.items() if key in found}
+        for key, node in written.items():
+            now = found[key]
+            self.saved[key] = Saved(now.leaf, node, now.digest)
+
+
+def changeable(node: Node) -> Iterator[tuple[Any, object]]:
+    """Give the places in `node` that hold a leaf which may change in place."""
+    for place, value in entries(node):
+        kind = type(value)
+        if kind not in BASIC and kind not in KINDS and not is_fixed(value):
+            yield place, value
+
+
+def mark_place(tracker: Tracker, holder: Any, place: Any) -> None:  # noqa: ANN401 dict or list
+    """Note that what stands at one place of `holder` is not what was saved."""
+    if isinstance(holder, dict):
+        holder.hf_note(tracker, place, is_set=True)  # type: ignore[attr-defined]
+    else:
+        holder.hf_note(tracker, place, place + 1, 1)
+
+
+def see(leaf: object, holder: Node, place: object) -> Now:
+    """Encode a leaf; raise `NotStorable` or `ChangedOutside`, naming its place, if it cannot be."""
+    if type(leaf) is dict or type(leaf) is list:
+        raise errors.ChangedOutside(where(holder))  # set without the methods of its container
+    try:
+        data = values.encode(leaf, path="")
+    except errors.NotStorable as error:
+        path = where(holder) + step(place) + error.path
+        raise errors.NotStorable(path, error.type_name, error.why) from error
+    return Now(leaf, data, sha256(data).digest())
+
+
+def _holds_tracked(leaf: object) -> bool:
+    """Say whether a tracked container stands somewhere inside `leaf`."""
+    seen: set[int] = {id(leaf)}
+    stack: list[object] = [leaf]
+    while stack:
+        for item in gc.get_referents(stack.pop()):
+            if type(item) in KINDS:
+                return True
+            if id(item) not in seen and _is_transparent(type(item)):
+                seen.add(id(item))
+                stack.append(item)
+    return False
+
+
+def _is_transparent(kind: type) -> bool:
+    """Say whether the codec stores what is inside an object of this class part by part."""
+    return kind in _TRANSPARENT or any(hasattr(kind, name) for name in _FIELDS)

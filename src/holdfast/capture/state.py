@@ -1,0 +1,249 @@
+"""The run's state: whole as a base, what changed as a delta, and back."""
+
+from collections.abc import Callable, Iterable, Mapping
+from threading import RLock
+from typing import Any, Self, TypeVar
+from weakref import ref
+
+from holdfast import errors
+from holdfast.capture import wire
+from holdfast.capture.adopt import Adoption, shifted
+from holdfast.capture.check import Mirror
+from holdfast.capture.insert import blank
+from holdfast.capture.leaves import Leaves, Now, Saved, changeable, see
+from holdfast.capture.lift import Lift
+from holdfast.capture.lower import Lowering
+from holdfast.capture.node import KINDS, Tracker, path_below, where
+from holdfast.capture.reach import reach
+from holdfast.capture.tracked import TrackedDict, TrackedList
+
+T = TypeVar("T")
+
+
+class State:
+    """The durable values of a run, in tracked containers below `root`.
+
+    `base()` gives the whole state and begins a new numbering; each `delta()` after it gives what
+    changed since the save before. `restore` takes a base and the deltas that followed it.
+    A save that fails changes nothing: the next one still reports everything.
+
+    With `check`, each save is read back and compared with the live containers, so that a change
+    made without their methods is found; `answer` then gives the answers that deltas name.
+    """
+
+    def __init__(
+        self,
+        content: Mapping[Any, Any] | None = None,
+        *,
+        check: bool = False,
+        answer: Callable[[Any], object] | None = None,
+    ) -> None:
+        self._tracker = Tracker()
+        self._leaves = Leaves()
+        self._mirror = Mirror(answer) if check else None
+        self._names_answers = not check or answer is not None
+        self._set_root(blank(TrackedDict, self._tracker))
+        if content:
+            self.root.update(content)
+
+    def _set_root(self, root: TrackedDict) -> None:
+        self.root = root
+        self._tracker.root = ref(root)
+
+    @property
+    def lock(self) -> RLock:
+        """What every change and every save holds while it goes on."""
+        return self._tracker.lock
+
+    def where(self, value: object) -> str:
+        """Find the path of a container or leaf, such as `state["messages"][3]`."""
+        with self.lock:
+            return path_below(self.root, value) or where(value)
+
+    def base(self) -> bytes:
+        """Give the whole state by value; deltas from now on follow this."""
+        with self.lock:
+            return self._save(self._write_base)
+
+    def delta(self) -> bytes | None:
+        """Give what changed since the last save; None if nothing did."""
+        with self.lock:
+            assert self.root.hf_node >= self._tracker.floor, "a delta follows a base"
+            return self._save(self._write_delta)
+
+    def _save(self, write: Callable[[set[int] | None], T]) -> T:
+        """Write; first everything that is marked, and if that fails, only what the root holds.
+
+        A part that was taken out of the state is written as long as that is possible, so that it
+        can come back by its id. It must not make a save fail.
+        """
+        self._refuse_changed_originals()
+        held = reach(self.root) if self._tracker.suspects else None
+        try:
+            done = write(held)
+        except errors.UsageError:
+            if held is not None:
+                raise
+            held = reach(self.root)
+            done = write(held)
+        if held is not None:
+            self._tracker.suspects = [
+                weak
+                for weak in self._tracker.suspects
+                if (node := weak()) is not None and id(node) not in held
+            ]
+        return done
+
+    def _refuse_changed_originals(self) -> None:
+        for copy in self._tracker.originals.review():
+            path = path_below(self.root, copy)
+            if path is not None:
+                raise errors.ChangedOutside(path)
+
+    def _write_base(self, held: set[int] | None) -> bytes:
+        tracker = self._tracker
+        floor = tracker.next
+        seen = self._leaves.look(tracker, held)
+
+        def build(lowering: Lowering) -> bytes:
+            data = wire.pack([wire.VERSION, lowering.value(self.root)])
+            if self._mirror is not None:
+                self._mirror.check_base(data, self.root)
+            return data
+
+        data, lowering = self._lower(build, floor, seen, names_answers=False)
+        tracker.floor, tracker.next = floor, lowering.next
+        for node in tracker.dirty:
+            node.hf_mark = None
+        tracker.dirty.clear()
+        self._leaves.keep(seen, lowering.leaves_written, is_all=True)
+        return data
+
+    def _write_delta(self, held: set[int] | None) -> bytes | None:
+        tracker = self._tracker
+        seen = self._leaves.look(tracker, held) if tracker.holders else {}
+        due: list[Any] = [node for node in tracker.dirty if held is None or id(node) in held]
+
+        def build(lowering: Lowering) -> bytes | None:
+            document: list[Any] = [wire.VERSION, tracker.next - tracker.floor]
+            for node in due:
+                document += self._operation(lowering, node)
+            data = wire.pack(document) if len(document) > 2 else None  # noqa: PLR2004
+            if self._mirror is not None:
+                self._mirror.check_delta(data, self.root)
+            return data
+
+        data, lowering = self._lower(build, tracker.floor, seen, names_answers=self._names_answers)
+        tracker.next = lowering.next
+        for node in due:
+            node.hf_mark = None
+        tracker.dirty = [node for node in tracker.dirty if node.hf_mark is not None]
+        self._leaves.keep(seen, lowering.leaves_written, is_all=held is None)
+        return data
+
+    def _operation(self, lowering: Lowering, node: Any) -> tuple[Any, ...]:  # noqa: ANN401
+        """Give node, head and body of one changed container; nothing if it is as it was."""
+        mark = node.hf_mark
+        number = node.hf_node - self._tracker.floor
+        if mark is None:
+            return ()
+        if isinstance(node, TrackedList):
+            length = len(node)
+            if mark.is_clean(length):
+                return ()
+            trim, lo, hi = mark.cut(length)
+            head = [trim, lo, hi] if trim or hi else lo
+            return number, head, lowering.items(node[lo : length - hi])
+        if mark.length != len(node) or not all(key in node for key in mark.put):
+            raise errors.ChangedOutside(where(node))
+        if mark.is_clean():
+            return ()
+        gone = [lowering.key(node, key) for key in mark.gone]
+        return number, gone, lowering.pairs(node, mark.put)
+
+    def _lower(
+        self,
+        build: Callable[[Lowering], T],
+        floor: int,
+        seen: dict[int, Now],
+        *,
+        names_answers: bool,
+    ) -> tuple[T, Lowering]:
+        """Run `build`, a second time with care if a text or integer is beyond msgpack."""
+        is_careful = False
+        while True:
+            lowering = Lowering(
+                root=self.root,
+                floor=floor,
+                first=self._tracker.next,
+                leaves=self._leaves,
+                seen=seen,
+                names_answers=names_answers,
+                is_careful=is_careful,
+            )
+            try:
+                return build(lowering), lowering
+            except (UnicodeEncodeError, OverflowError):
+                lowering.undo()
+                if is_careful:
+                    raise
+                is_careful = True
+            except RecursionError:
+                lowering.undo()
+                raise errors.NotStorable("state", "dict", "it is nested too deep") from None
+            except BaseException:
+                lowering.undo()
+                raise
+
+    @classmethod
+    def restore(
+        cls,
+        base: bytes,
+        deltas: Iterable[bytes],
+        answer: Callable[[Any], object],
+        *,
+        check: bool = False,
+    ) -> Self:
+        """Give the state as it was at the last of `deltas`; its next delta follows that one.
+
+        `answer` gives the recorded answer for the `source` that `track` was given.
+        """
+        state = cls(check=check, answer=answer)
+        tracker = state._tracker
+        lift = Lift(tracker, answer)
+        saves = [base, *deltas]
+        state._set_root(lift.base(base))
+        for data in saves[1:]:
+            lift.delta(data)
+        tracker.next = len(lift.nodes)
+        state._leaves.saved = _saved_leaves(lift, tracker)
+        if state._mirror is not None:
+            state._mirror.follow(saves)
+        return state
+
+    def adopt(self, other: "State") -> None:
+        """Become `other`, inside the containers that stand at the same paths; `other` is used up.
+
+        What the program took from this state before (`m = state["messages"]`) is then the restored
+        container. One that has no place any more raises `UsageError` when it is changed.
+        """
+        with self.lock, other.lock:
+            shift = Adoption(self.root, other.root).apply(self._tracker, other._tracker)
+            self._leaves = shifted(other._leaves, shift)
+            self._mirror = other._mirror
+            self._names_answers = other._names_answers
+
+
+def _saved_leaves(lift: Lift, tracker: Tracker) -> dict[int, Saved]:
+    """Give the changeable leaves that were read, with what they encode to now."""
+    numbers = {id(leaf): at for at, leaf in enumerate(lift.nodes) if type(leaf) not in KINDS}
+    saved: dict[int, Saved] = {}
+    for held in tracker.holders.values():
+        holder = held()
+        if holder is None:
+            continue
+        for place, leaf in changeable(holder):
+            if id(leaf) in numbers:
+                now = see(leaf, holder, place)
+                saved[id(leaf)] = Saved(leaf, numbers[id(leaf)], now.digest)
+    return saved

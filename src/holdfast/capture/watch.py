@@ -1,0 +1,106 @@
+"""Plain objects that were copied into the state, while others may still change them."""
+
+import sys
+from operator import is_
+from typing import Any, Final
+from weakref import ref
+
+from holdfast import errors
+from holdfast.store.codec import values
+
+ORIGINALS_BEFORE_REVIEW: Final = 256
+
+
+class Watch:
+    """One plain dict or list, what it held when it was copied, and the tracked copy."""
+
+    __slots__ = ("copy", "original", "shadow")
+
+    def __init__(self, original: Any, copy: Any) -> None:  # noqa: ANN401 a dict or a list
+        self.original = original
+        self.shadow = original.copy()
+        self.copy = ref(copy)
+
+    def is_changed(self) -> bool:
+        """Say whether the original no longer holds what was copied, in the same order."""
+        now, then = self.original, self.shadow
+        if len(now) != len(then):
+            return True
+        if isinstance(now, dict):
+            if not all(map(is_, now, then)):
+                return True
+            now, then = now.values(), then.values()
+        return not all(map(is_, now, then)) and not all(map(_is_same, now, then))
+
+    def is_held(self) -> bool:
+        """Say whether anyone else refers to the original."""
+        return sys.getrefcount(self.original) > _REFERENCES_ALONE
+
+
+def _is_same(now: object, then: object) -> bool:
+    if now is then:
+        return True
+    if isinstance(now, dict | list) or isinstance(then, dict | list):
+        return False
+    try:
+        return values.canonical(now, path="") == values.canonical(then, path="")
+    except errors.NotStorable:
+        return False
+
+
+def _count_alone() -> int:
+    watch = Watch.__new__(Watch)
+    watch.original = []
+    return sys.getrefcount(watch.original)
+
+
+# What `getrefcount` says of an original that only its watch holds, on this interpreter.
+_REFERENCES_ALONE: Final = _count_alone()
+
+
+class Originals:
+    """The watched originals of one tracker, by identity; outer ones before inner ones."""
+
+    def __init__(self) -> None:
+        self._watches: dict[int, Watch] = {}
+        self._review_at = ORIGINALS_BEFORE_REVIEW
+
+    def __len__(self) -> int:
+        return len(self._watches)
+
+    def add(self, watch: Watch) -> None:
+        """Begin to watch an original."""
+        self._watches[id(watch.original)] = watch
+
+    def remove(self, watch: Watch) -> None:
+        """Stop watching an original."""
+        self._watches.pop(id(watch.original), None)
+
+    def copy_of(self, original: object) -> Any | None:  # noqa: ANN401 a tracked dict or list
+        """Give the tracked copy that was made of `original`, if it is watched."""
+        watch = self._watches.get(id(original))
+        return None if watch is None else watch.copy()
+
+    def review(self) -> list[Any]:
+        """Give the tracked copies whose originals were changed; forget what is out of reach.
+
+        An original that is as it was and that nobody else holds can never change again.
+        """
+        changed = []
+        for key in list(self._watches):
+            watch = self._watches[key]
+            copy = watch.copy()
+            if copy is None:
+                del self._watches[key]
+            elif watch.is_changed():
+                changed.append(copy)
+            elif not watch.is_held():
+                copy.hf_watch = None
+                del self._watches[key]
+        return changed
+
+    def review_when_many(self) -> None:
+        """Review if there are twice as many as after the last time."""
+        if len(self._watches) >= self._review_at:
+            self.review()
+            self._review_at = max(ORIGINALS_BEFORE_REVIEW, 2 * len(self._watches))

@@ -1,0 +1,37 @@
+"""The bytes of bases and deltas: msgpack with a few extension items.
+
+A base is `[VERSION, root]`; a delta is `[VERSION, first, node, head, body, node, head, body, ...]`.
+Every dict, list and changeable leaf is a node. Nodes are numbered in the order in which they are
+first met, a container before what is in it; a base numbers from 0 (the root), a delta from `first`.
+
+A value is nil, bool, an integer of 64 bits, float64, text or bytes as such; a new list is an array;
+a new dict whose keys are all text is a map. Everything else is an extension item:
+
+| code | item | its bytes |
+|---|---|---|
+| 1 | nodes met before; in a list, one after the other | array: id, then differences to the next |
+| 2 | new dict with a key that is no text | array: key, value, key, value ... |
+| 3 | new value that an answer holds | array: number of nodes in it, source, keys down to it |
+| 4 | leaf that never changes in place | the codec's bytes |
+| 5 | new leaf that may change in place: a node | the codec's bytes |
+
+A list's `head` is `lo`, or the array `trim, lo, hi`: of the items it had, drop `trim` from the
+front, keep the next `lo` and the last `hi`; `body` is the array of what stands between. A dict's
+`head` is the array of keys to delete; `body` (a map, or item 2) is then set, key by key.
+A changed leaf is a new node, set wherever it stands.
+"""
+
+from typing import Final
+
+import msgspec
+
+VERSION: Final = 1
+
+NODES: Final = 1
+PAIRS: Final = 2
+ANSWER: Final = 3
+FIXED: Final = 4
+LEAF: Final = 5
+
+pack: Final = msgspec.msgpack.Encoder().encode
+unpack: Final = msgspec.msgpack.Decoder().decode

@@ -1,0 +1,1 @@
+"""The story of a run: declare, call, save, fail, recover."""

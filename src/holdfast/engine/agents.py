@@ -1,0 +1,95 @@
+"""Agents that this process declares, by name; nothing stored can add to them."""
+
+import inspect
+from collections.abc import Callable
+from typing import Any, Generic, ParamSpec, TypeVar
+
+from holdfast.engine.question import Shape
+from holdfast.errors import UnknownAgent, UsageError
+from holdfast.model.limits import SLA, Every
+
+P = ParamSpec("P")
+R_co = TypeVar("R_co", covariant=True)
+
+MAIN = "__main__"
+
+
+class Agent(Generic[P, R_co]):
+    """A declared agent: give it to `store.run`."""
+
+    def __init__(
+        self,
+        fn: Callable[..., R_co],
+        *,
+        version: str | None = None,
+        checkpoint: Every | None = None,
+        sla: SLA | None = None,
+    ) -> None:
+        self.fn, self.version, self.checkpoint, self.sla = fn, version, checkpoint, sla
+        self.name, self.module = fn.__qualname__, fn.__module__
+        self.is_async = inspect.iscoroutinefunction(fn)
+        self.shape = Shape(self.name, _after_run(self.name, fn))
+        self.__doc__, self.__name__ = fn.__doc__, fn.__name__
+        self.__module__, self.__qualname__ = fn.__module__, fn.__qualname__
+
+    def __call__(self, *args: Any, **kwargs: Any) -> R_co:  # noqa: ANN401 the run comes first
+        """Call the function itself, with a `Run` that a store made."""
+        return self.fn(*args, **kwargs)
+
+    def is_same(self, name: str, module: str) -> bool:
+        """Whether this is the agent a run was started with; `__main__` is any module."""
+        return self.name == name and (self.module == module or MAIN in (self.module, module))
+
+    def __repr__(self) -> str:
+        return f"<agent {self.module}:{self.name}>"
+
+
+_declared: dict[tuple[str, str], Agent[..., Any]] = {}
+
+
+def declare(agent: Agent[..., Any]) -> None:
+    """Make an agent known to this process; the newest of a name counts."""
+    _declared[agent.module, agent.name] = agent
+
+
+def declared(modules: frozenset[str] | None = None) -> list[Agent[..., Any]]:
+    """The agents of this process, or of the named modules only."""
+    return [a for a in _declared.values() if modules is None or a.module in modules]
+
+
+def find(name: str, module: str, modules: frozenset[str] | None = None) -> Agent[..., Any]:
+    """The declared agent a run was started with. Never imports anything."""
+    among = declared(modules)
+    for agent in among:
+        if (agent.module, agent.name) == (module, name):
+            return agent
+    alike = [agent for agent in among if agent.is_same(name, module)]
+    if len(alike) == 1:
+        return alike[0]
+    if module == MAIN:
+        why = "it was started from a script or notebook; a restart needs it in a module"
+    else:
+        known = ", ".join(sorted(f"{a.module}:{a.name}" for a in among)) or "none"
+        why = f"no such agent is declared here (declared: {known})"
+    raise UnknownAgent(f"{module}:{name}", why)
+
+
+def _after_run(name: str, fn: Callable[..., Any]) -> Callable[..., Any]:
+    """A stand-in with the agent's parameters after the run, to bind arguments against."""
+    signature = inspect.signature(fn)
+    parameters = list(signature.parameters.values())
+    positional = (
+        inspect.Parameter.POSITIONAL_ONLY,
+        inspect.Parameter.POSITIONAL_OR_KEYWORD,
+        inspect.Parameter.VAR_POSITIONAL,
+    )
+    if not parameters or parameters[0].kind not in positional:
+        msg = f"agent {name} takes no run: its first parameter is the run, `run: holdfast.Run`"
+        raise UsageError(msg)
+
+    def stand_in() -> None:
+        """Carry the signature."""
+
+    rest = signature.replace(parameters=parameters[1:])
+    stand_in.__signature__ = rest  # type: ignore[attr-defined]  # how inspect takes one
+    return stand_in

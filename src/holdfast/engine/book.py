@@ -1,0 +1,241 @@
+"""What the journal knows of the calls that may be asked again: lookup and divergence.
+
+A call is known by scope, function, arguments and ordinal among equals, so calls of one scope may
+finish in any order. The order still tells whether the code is the same: a record that the agent's
+own line of code should have asked for by now, and did not, means that it diverged.
+"""
+
+import threading
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from holdfast.engine.question import Question, show
+from holdfast.errors import Diverged
+from holdfast.model.journal import (
+    Answer,
+    Call,
+    Declined,
+    Entry,
+    Happened,
+    Intended,
+    LoopLeft,
+    Noted,
+    Raised,
+    Redone,
+    Saved,
+    Scope,
+    TurnEnded,
+)
+from holdfast.store.reader import Placed
+
+Key = tuple[Scope, str, bytes, int]
+
+
+@dataclass(slots=True)
+class Record:
+    """A recorded call and where it stands; an effect also has its outcome, if there is one.
+
+    `is_standing`: an effect carried over from a turn that is run anew; nobody has to ask it.
+    """
+
+    call: Call
+    entry: Answer | Raised | Noted | Saved | Intended
+    row: int
+    index: int
+    outcome: Happened | Declined | None = None
+    is_standing: bool = False
+
+
+@dataclass(slots=True)
+class _Desk:
+    """The calls of one scope in this life of the run."""
+
+    received: int = 0
+    asked: dict[tuple[str, bytes], int] = field(default_factory=dict)
+    unused: dict[Key, Record] = field(default_factory=dict)
+
+
+def key_of(call: Call) -> Key:
+    """By what a call is known."""
+    return call.scope, call.name, call.digest, call.ordinal
+
+
+class Book:
+    """The recorded calls of the open turn and of the code outside turns."""
+
+    def __init__(self, run: str) -> None:
+        self._run = run
+        self._lock = threading.Lock()
+        self._desks: dict[Scope, _Desk] = {}
+        self._standing: dict[tuple[str, bytes], list[Record]] = {}
+        self.attempts: dict[Key, int] = {}
+        self.loops_left: dict[int, tuple[int, int]] = {}
+
+    def load(self, outside: Iterable[Placed], rows: Iterable[Placed]) -> None:
+        """Take in what the journal holds: of finished turns only what stands outside turns."""
+        kept: dict[Key, Record] = {}
+        for entry, row, index in _entries(outside):
+            _take(kept, entry, row, index, is_standing=False)
+            self._leave(entry, row, index)
+        kept = {key: record for key, record in kept.items() if _is_outside(key[0])}
+        is_standing = False
+        for entry, row, index in _entries(rows):
+            if index == 0:
+                is_standing = False
+            if isinstance(entry, TurnEnded):
+                kept = {key: record for key, record in kept.items() if _is_outside(key[0])}
+            is_standing = is_standing or isinstance(entry, Redone)
+            _take(kept, entry, row, index, is_standing=is_standing)
+            self._leave(entry, row, index)
+        for key, record in kept.items():
+            if isinstance(record.entry, Raised) and not _is_past(record, kept.values()):
+                self.attempts[key] = record.entry.attempt
+            elif record.is_standing:
+                self._standing.setdefault((record.call.name, record.call.digest), []).append(record)
+            else:
+                self._desk(key[0]).unused[key] = record
+
+    def _leave(self, entry: Entry, row: int, index: int) -> None:
+        if isinstance(entry, LoopLeft):
+            self.loops_left[entry.loop] = (row, index)
+
+    def _desk(self, scope: Scope) -> _Desk:
+        desk = self._desks.get(scope)
+        if desk is None:
+            desk = self._desks[scope] = _Desk()
+        return desk
+
+    def ask(self, scope: Scope, question: Question, *, is_side: bool) -> tuple[Call, Record | None]:
+        """The call this question is, and its record; `Diverged` if the code goes another way."""
+        with self._lock:
+            desk = self._desk(scope)
+            same = (question.name, question.digest)
+            ordinal = desk.asked.get(same, 0)
+            call = Call(
+                scope,
+                question.name,
+                question.digest,
+                ordinal,
+                desk.received,
+                is_side,
+                question.asked,
+            )
+            record = None
+            if desk.unused:
+                record = desk.unused.pop((scope, *same, ordinal), None)
+                if record is None and not is_side and isinstance(scope, int):
+                    self._check(desk, call)
+            if record is None and self._standing.get(same):
+                record = self._standing[same].pop(0)
+            desk.asked[same] = ordinal + 1
+            return call, record
+
+    def _check(self, desk: _Desk, call: Call) -> None:
+        """In the agent's own line of code, what was recorded comes before anything new."""
+        due = [r for r in _due(desk) if not r.call.is_side]
+        if due:
+            first = min(due, key=lambda r: r.call.after)
+            raise self.diverged(first.call, call)
+
+    def is_waiting(self, scope: Scope) -> bool:
+        """Whether recorded calls beside this one were not asked yet: an effect waits for them."""
+        with self._lock:
+            return any(True for _ in _due(self._desk(scope)))
+
+    def late(self, call: Call) -> Diverged:
+        """Recorded calls beside `call` were never asked for."""
+        with self._lock:
+            due = list(_due(self._desk(call.scope)))
+        return self.diverged(due[0].call if due else call, call)
+
+    def received(self, scope: Scope) -> None:
+        """The scope got an answer."""
+        with self._lock:
+            self._desk(scope).received += 1
+
+    def close(self, scope: int) -> None:
+        """The scope is over: `Diverged` if the journal holds answers nobody asked for."""
+        with self._lock:
+            desk = self._desks.get(scope)
+            if desk and desk.unused:
+                first = min(desk.unused.values(), key=lambda r: r.call.after)
+                raise self.diverged(first.call, None)
+
+    def undecided(self) -> Record | None:
+        """An effect carried over from a turn run anew that is in doubt and was not asked for."""
+        with self._lock:
+            standing = [r for records in self._standing.values() for r in records]
+        return next((r for r in standing if r.outcome is None), None)
+
+    def forget(self, turn: int) -> None:
+        """A turn is over: nothing of it, nor inside its calls, will be asked again."""
+        with self._lock:
+            self._standing.clear()
+            for scope in [s for s in self._desks if s == turn or isinstance(s, bytes)]:
+                del self._desks[scope]
+
+    def diverged(self, recorded: Call, asked: Call | None) -> Diverged:
+        """The first difference between journal and code, in words."""
+        where = f"{place(recorded.scope)}, call {recorded.after + 1}"
+        was = show(recorded.name, recorded.asked)
+        if asked is None:
+            return Diverged(self._run, where, was, "nothing more")
+        now = show(asked.name, asked.asked)
+        if recorded.name == asked.name:
+            marks = {each.name: each.mark for each in asked.asked}
+            other = [a.name for a in recorded.asked if marks.get(a.name) != a.mark]
+            where += f", argument {other[0]}" if other else ", one more time"
+        return Diverged(self._run, where, was, now)
+
+
+def place(scope: Scope) -> str:
+    """A scope in words."""
+    if isinstance(scope, bytes):
+        return "inside a step"
+    if scope >= 0:
+        return f"turn {scope}"
+    return "before the first turn" if scope == -1 else f"after loop {-1 - scope}"
+
+
+def _entries(rows: Iterable[Placed]) -> Iterator[tuple[Entry, int, int]]:
+    for placed in rows:
+        for index, entry in enumerate(placed.row.entries):
+            yield entry, placed.id, index
+
+
+def _take(
+    kept: dict[Key, Record], entry: Entry, row: int, index: int, *, is_standing: bool
+) -> None:
+    match entry:
+        case Answer() | Noted() | Saved() | Intended() | Raised():
+            kept[key_of(entry.call)] = Record(
+                entry.call, entry, row, index, is_standing=is_standing
+            )
+        case Happened() | Declined():
+            record = kept.get(key_of(entry.call))
+            if record is not None:
+                record.outcome, record.row, record.index = entry, row, index
+        case _:
+            pass
+
+
+def _is_outside(scope: Scope) -> bool:
+    return isinstance(scope, bytes) or scope < 0
+
+
+def _is_past(raised: Record, records: Iterable[Record]) -> bool:
+    """Whether the run went on after an error: something else was asked later."""
+    call, position = raised.call, (raised.row, raised.index)
+    return any(
+        (r.row, r.index) > position
+        and isinstance(r.call.scope, int)
+        and (r.call.scope != call.scope or r.call.after > call.after)
+        for r in records
+    )
+
+
+def _due(desk: _Desk) -> Iterator[Record]:
+    """Records that should have been asked by now."""
+    for record in desk.unused.values():
+        if record.call.after <= desk.received:
+            yield record

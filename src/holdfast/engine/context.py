@@ -1,0 +1,57 @@
+"""Where in which run the present code stands; carried by a context variable."""
+
+import threading
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+from holdfast.engine.session import Frame
+from holdfast.errors import UsageError
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Current:
+    """What `holdfast.current()` tells: the run, and the call it is asked from."""
+
+    run_id: str
+    turn: int | None
+    function: str | None
+    idempotency_key: str | None
+
+
+frame: ContextVar[Frame | None] = ContextVar("holdfast_frame", default=None)
+
+_active = 0
+_counting = threading.Lock()
+
+
+def current() -> Current:
+    """The run and call this code belongs to; `UsageError` outside a run."""
+    here = frame.get()
+    if here is None:
+        msg = "holdfast.current() was asked outside a run"
+        raise UsageError(msg)
+    session = here.session
+    return Current(
+        run_id=session.id,
+        turn=session.turn if session.turn >= 0 else None,
+        function=here.function or None,
+        idempotency_key=here.key,
+    )
+
+
+def count_active(change: int) -> None:
+    """A run began (+1) or ended (-1) in this process."""
+    global _active  # noqa: PLW0603 one number for the process is the point
+    with _counting:
+        _active += change
+
+
+def is_any_active() -> bool:
+    """Whether any run is active in this process."""
+    return _active > 0
+
+
+def forget() -> None:
+    """In a forked child no run is active."""
+    global _active  # noqa: PLW0603 see above
+    _active = 0

@@ -1,0 +1,232 @@
+"""`@agent`, `@step`, `@effect`: what the user says, as values, on ordinary functions."""
+
+import functools
+import inspect
+import secrets
+from collections.abc import Callable, Iterable
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overload
+
+from holdfast.engine import agents, context
+from holdfast.engine.agents import Agent
+from holdfast.engine.call import StepSpec, UsageFn, ask
+from holdfast.engine.drive import Recorded as Waiting
+from holdfast.engine.drive import adrive, drive
+from holdfast.engine.effect import EffectSpec, perform
+from holdfast.engine.question import KEY, Shape
+from holdfast.engine.run import Run
+from holdfast.engine.session import Frame, log
+from holdfast.errors import NestedCall, NotInRun, UsageError
+from holdfast.model.limits import SLA, Every
+from holdfast.store.codec import values
+
+P = ParamSpec("P")
+R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
+
+
+class Recorded(Protocol[P, R_co]):
+    """A step or effect: call it as before; `bare` calls it without a record, on purpose."""
+
+    @property
+    def bare(self) -> Callable[P, R_co]: ...  # noqa: D102 said above
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co: ...  # noqa: D102 said above
+
+
+@overload
+def agent(fn: Callable[Concatenate[Run, P], R], /) -> Agent[P, R]: ...
+@overload
+def agent(
+    *,
+    version: str | None = None,
+    checkpoint: Every | None = None,
+    sla: SLA | None = None,
+) -> Callable[[Callable[Concatenate[Run, P], R]], Agent[P, R]]: ...
+def agent(
+    fn: Callable[..., Any] | None = None,
+    /,
+    *,
+    version: str | None = None,
+    checkpoint: Every | None = None,
+    sla: SLA | None = None,
+) -> Any:
+    """Declare an agent: a function that takes a `Run` first.
+
+    `version` is recorded with its runs, `checkpoint` marks turns as checkpoints
+    (`holdfast.every(turns=n)`), `sla` is the promise its runs are held to.
+    """
+
+    def declare(fn: Callable[..., Any]) -> Agent[..., Any]:
+        _refuse_generator("agent", fn)
+        made: Agent[..., Any] = Agent(fn, version=version, checkpoint=checkpoint, sla=sla)
+        values.learn(fn)
+        agents.declare(made)
+        return made
+
+    return declare if fn is None else declare(fn)
+
+
+@overload
+def step(fn: Callable[P, R], /) -> Recorded[P, R]: ...
+@overload
+def step(
+    *,
+    usage: UsageFn | None = None,
+    raises: Iterable[type[BaseException]] = (),
+    ignore: str | Iterable[str] = (),
+) -> Callable[[Callable[P, R]], Recorded[P, R]]: ...
+def step(
+    fn: Callable[..., Any] | None = None,
+    /,
+    *,
+    usage: UsageFn | None = None,
+    raises: Iterable[type[BaseException]] = (),
+    ignore: str | Iterable[str] = (),
+) -> Any:
+    """Declare a step: a call that may safely be asked again, and is if its answer is not known.
+
+    `usage` reads tokens and model from the answer, `raises` names exceptions that a replay
+    raises as themselves, `ignore` names arguments that do not belong to the question.
+    """
+
+    def declare(fn: Callable[..., Any]) -> Callable[..., Any]:
+        spec = StepSpec(
+            fn=fn,
+            shape=Shape(_name(fn), fn, _names(ignore)),
+            raises=tuple(raises),
+            usage=usage,
+        )
+        return _recorded("step", fn, functools.partial(ask, spec))
+
+    return declare if fn is None else declare(fn)
+
+
+@overload
+def effect(fn: Callable[P, R], /) -> Recorded[P, R]: ...
+@overload
+def effect(
+    *,
+    undo: Callable[..., Any] | None = None,
+    offset: Callable[..., Any] | None = None,
+    probe: Callable[..., Any] | None = None,
+    key: str | Iterable[str] = (),
+    ignore: str | Iterable[str] = (),
+    idempotent: bool = False,
+    not_done: type[BaseException] | Iterable[type[BaseException]] = (),
+) -> Callable[[Callable[P, R]], Recorded[P, R]]: ...
+def effect(
+    fn: Callable[..., Any] | None = None,
+    /,
+    *,
+    undo: Callable[..., Any] | None = None,
+    offset: Callable[..., Any] | None = None,
+    probe: Callable[..., Any] | None = None,
+    key: str | Iterable[str] = (),
+    ignore: str | Iterable[str] = (),
+    idempotent: bool = False,
+    not_done: type[BaseException] | Iterable[type[BaseException]] = (),
+) -> Any:
+    """Declare an effect: a call that changes the world, and is done once.
+
+    `probe` asks the world whether it happened (the outcome, or None), `idempotent` says that it
+    may be repeated under the same `idempotency_key`, `not_done` names exceptions that prove that
+    nothing happened, `key` the arguments that say what it is about, `ignore` those that do not
+    belong to its intent; `undo` reverses it on a rollback, `offset` compensates for it.
+    """
+
+    def declare(fn: Callable[..., Any]) -> Callable[..., Any]:
+        shape = Shape(_name(fn), fn, _names(ignore))
+        shape.check("key", frozenset(_names(key)))
+        declined = (not_done,) if isinstance(not_done, type) else tuple(not_done)
+        spec = EffectSpec(
+            fn=fn,
+            shape=shape,
+            key=_names(key),
+            undo=undo,
+            offset=offset,
+            probe=probe,
+            probe_takes_key=probe is not None and KEY in inspect.signature(probe).parameters,
+            is_idempotent=idempotent,
+            not_done=declined,
+            returns_none=fn.__annotations__.get("return", "") in (None, "None"),
+        )
+        return _recorded("effect", fn, functools.partial(perform, spec))
+
+    return declare if fn is None else declare(fn)
+
+
+def _recorded(
+    kind: str, fn: Callable[..., Any], begin: Callable[..., Waiting]
+) -> Callable[..., Any]:
+    """The function that stands in for the user's: recorded inside a run, plain outside."""
+    _refuse_generator(kind, fn)
+    values.learn(fn)
+    is_effect = kind == "effect"
+    takes_key = is_effect and KEY in inspect.signature(fn).parameters
+    name = _name(fn)
+
+    def outside(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:  # noqa: ANN401 the user's own type
+        _allow_outside(name, is_effect=is_effect)
+        if takes_key:
+            kwargs.setdefault(KEY, secrets.token_hex(16))
+        return fn(*args, **kwargs)
+
+    if inspect.iscoroutinefunction(fn):
+
+        @functools.wraps(fn)
+        async def acall(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 the user's own types
+            here = context.frame.get()
+            if here is None:
+                return await outside(args, kwargs)
+            _allow_inside(name, here, is_effect=is_effect)
+            return await adrive(begin(here, args, kwargs))
+
+        made: Callable[..., Any] = acall
+    else:
+
+        @functools.wraps(fn)
+        def call(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 the user's own types
+            here = context.frame.get()
+            if here is None:
+                return outside(args, kwargs)
+            _allow_inside(name, here, is_effect=is_effect)
+            return drive(begin(here, args, kwargs))
+
+        made = call
+    made.bare = fn  # type: ignore[attr-defined]  # a function's attribute, typed by Recorded
+    return made
+
+
+def _allow_inside(name: str, here: Frame, *, is_effect: bool) -> None:
+    if here.call and (is_effect or here.is_effect):
+        kind = "effect" if is_effect else "step"
+        outer = "effect" if here.is_effect else "step"
+        raise NestedCall(f"{kind} {name}", f"{outer} {here.function}")
+
+
+def _allow_outside(name: str, *, is_effect: bool) -> None:
+    if context.is_any_active():
+        if is_effect:
+            raise NotInRun(name)
+        log.warning(
+            "step %s was called from a thread that belongs to no run; its answer is not recorded "
+            "(carry the run there with run.wrap)",
+            name,
+        )
+
+
+def _refuse_generator(kind: str, fn: Callable[..., Any]) -> None:
+    if not callable(fn):
+        msg = f"@{kind} takes a function, not {type(fn).__name__}"
+        raise UsageError(msg)
+    if inspect.isgeneratorfunction(fn) or inspect.isasyncgenfunction(fn):
+        msg = f"{kind} {_name(fn)} is a generator; return the whole answer instead"
+        raise UsageError(msg)
+
+
+def _name(fn: Callable[..., Any]) -> str:
+    return cast("str", getattr(fn, "__qualname__", type(fn).__name__))
+
+
+def _names(names: str | Iterable[str]) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else tuple(names)

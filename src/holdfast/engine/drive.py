@@ -1,0 +1,119 @@
+"""Two ways to carry out the same recorded call: in a thread, or under an event loop.
+
+A recorded call is written once, as a generator that yields what has to be waited for. The
+drivers below do the waiting; what is thrown while waiting is thrown into the generator.
+"""
+
+import asyncio
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast.capture.tracked import inside
+from holdfast.engine import context
+from holdfast.engine.session import Frame
+from holdfast.errors import UsageError
+from holdfast.store.committer import Ticket
+
+PAUSE_S = 0.002
+
+
+@dataclass(frozen=True, slots=True)
+class Invoke:
+    """Call the user's function inside `frame`."""
+
+    frame: Frame
+    fn: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """Wait until a queued row is durable."""
+
+    frame: Frame
+    ticket: Ticket
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Wait a moment."""
+
+    frame: Frame
+
+
+Wait = Invoke | Commit | Pause
+Recorded = Generator[Wait, Any, Any]
+
+
+def drive(recorded: Recorded) -> Any:  # noqa: ANN401 the user's own type, restored by the decorator
+    """Carry a recorded call out in this thread."""
+    try:
+        wait = next(recorded)
+        while True:
+            try:
+                result = None
+                match wait:
+                    case Invoke():
+                        result = _invoke(wait)
+                    case Commit():
+                        wait.frame.session.writer.finish(wait.ticket)
+                    case Pause():
+                        wait.frame.session.clock.sleep(PAUSE_S)
+            except BaseException as error:  # noqa: BLE001 the generator decides what it means
+                wait = recorded.throw(error)
+            else:
+                wait = recorded.send(result)
+    except StopIteration as done:
+        return done.value
+
+
+def _invoke(wait: Invoke) -> object:
+    here = context.frame.set(wait.frame)
+    guard = inside.set(wait.frame.function)
+    try:
+        result = wait.fn(*wait.args, **wait.kwargs)
+    finally:
+        inside.reset(guard)
+        context.frame.reset(here)
+    if asyncio.iscoroutine(result):
+        result.close()
+        msg = f"{wait.frame.function} is asynchronous and was called from synchronous code"
+        raise UsageError(msg)
+    return result
+
+
+async def adrive(recorded: Recorded) -> Any:  # noqa: ANN401 see drive
+    """Carry a recorded call out while the event loop goes on."""
+    try:
+        wait = next(recorded)
+        while True:
+            try:
+                result = None
+                match wait:
+                    case Invoke():
+                        result = await _ainvoke(wait)
+                    case Commit():
+                        await wait.frame.session.writer.afinish(wait.ticket)
+                    case Pause():
+                        await asyncio.sleep(PAUSE_S)
+            except BaseException as error:  # noqa: BLE001 the generator decides what it means
+                wait = recorded.throw(error)
+            else:
+                wait = recorded.send(result)
+    except StopIteration as done:
+        return done.value
+
+
+async def _ainvoke(wait: Invoke) -> object:
+    here = context.frame.set(wait.frame)
+    guard = inside.set(wait.frame.function)
+    try:
+        result = wait.fn(*wait.args, **wait.kwargs)
+        if asyncio.iscoroutine(result):
+            result = await result
+    finally:
+        inside.reset(guard)
+        context.frame.reset(here)
+    return result

@@ -1,0 +1,221 @@
+"""An effect: intent durable → call → outcome durable → returned; in doubt, ask before acting."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast import failpoint
+from holdfast.engine.book import Record
+from holdfast.engine.call import UsageFn, read_usage
+from holdfast.engine.drive import Commit, Invoke, Pause, Recorded
+from holdfast.engine.faults import to_error, to_exception
+from holdfast.engine.intent import Aim, aim, intent_of
+from holdfast.engine.question import KEY, Question, Shape
+from holdfast.engine.session import Frame, call_id
+from holdfast.errors import InDoubt, NotDone
+from holdfast.model.journal import Call, Declined, Happened, Intended
+from holdfast.policy.effects import Move, next_move
+from holdfast.store.codec import values
+
+SIBLINGS_WAIT_S_MAX = 10.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EffectSpec:
+    """An effect as declared."""
+
+    fn: Callable[..., Any]
+    shape: Shape
+    key: tuple[str, ...] = ()
+    undo: Callable[..., Any] | None = None
+    offset: Callable[..., Any] | None = None
+    probe: Callable[..., Any] | None = None
+    probe_takes_key: bool = False
+    is_idempotent: bool = False
+    not_done: tuple[type[BaseException], ...] = ()
+    returns_none: bool = False
+    usage: UsageFn | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Deed:
+    """One effect being done: what is asked, how it is known, under which key."""
+
+    spec: EffectSpec
+    here: Frame
+    question: Question
+    call: Call
+    aim: Aim
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+    is_new: bool
+
+
+def perform(
+    spec: EffectSpec, here: Frame, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> Recorded:
+    """Do the effect once: whatever a crash cuts off is found in doubt."""
+    session = here.session
+    question = spec.shape.question(args, kwargs)
+    call, record = session.ask(question, here)
+    if record is None:
+        yield from _let_siblings_ask(here, call)
+        found = aim(session, spec.key, question)
+    elif isinstance(record.outcome, Happened):
+        session.book.received(call.scope)
+        return session.give(record.outcome.value, record.row, record.index)
+    elif isinstance(record.outcome, Declined) and record.outcome.error is not None:
+        session.book.received(call.scope)
+        raise to_exception(record.outcome.error, spec.not_done)
+    else:
+        found = _recorded_aim(record, question)
+    deed = _Deed(
+        spec=spec,
+        here=here,
+        question=question,
+        call=call,
+        aim=found,
+        args=args,
+        kwargs=kwargs,
+        is_new=record is None,
+    )
+    if record is not None and record.outcome is None:
+        return (yield from _settle(deed, None))
+    return (yield from _attempt(deed, "call"))
+
+
+def _recorded_aim(record: Record, question: Question) -> Aim:
+    intended = record.entry
+    assert isinstance(intended, Intended)
+    return Aim(intent=intent_of(question), about=intended.about, nth=intended.nth, key=intended.key)
+
+
+def _let_siblings_ask(here: Frame, call: Call) -> Recorded:
+    """Before a new effect, let threads and tasks beside it ask for what is recorded of them."""
+    session = here.session
+    if not isinstance(call.scope, int):
+        return
+    began = session.clock.monotonic()
+    while session.book.is_waiting(call.scope):
+        if session.clock.monotonic() - began > SIBLINGS_WAIT_S_MAX:
+            raise session.stop(session.book.late(call))
+        yield Pause(here)
+
+
+def _attempt(deed: _Deed, how: str) -> Recorded:
+    """Record the intent, call, record the outcome."""
+    session, spec = deed.here.session, deed.spec
+    _, _, ticket = session.record(
+        Intended(
+            deed.call,
+            deed.aim.key,
+            deed.aim.about,
+            deed.aim.nth,
+            values.encode(deed.question.bound, path=f"arguments of {spec.shape.name}"),
+            session.clock.now(),
+            session.writer.run.row.epoch,
+        ),
+        # A repeat of a recorded intent is the same one: it is counted once.
+        intents=(deed.aim.intent,) if deed.is_new and how == "call" else (),
+    )
+    failpoint.reach("effect.intending")
+    yield Commit(deed.here, ticket)
+    failpoint.reach("effect.intended")
+    began = session.clock.monotonic()
+    try:
+        value = yield Invoke(_inside(deed), spec.fn, deed.args, _with_key(deed))
+    except Exception as error:
+        if session.stopped is not None:
+            raise
+        if isinstance(error, (NotDone, *spec.not_done)):
+            yield from _declined(deed, error, session.clock.monotonic() - began, "call")
+            raise
+        return (yield from _settle(deed, error, is_repeated=how == "repeat"))
+    failpoint.reach("effect.called")
+    return (yield from _happened(deed, value, session.clock.monotonic() - began, how))
+
+
+def _settle(deed: _Deed, error: Exception | None, *, is_repeated: bool = False) -> Recorded:
+    """The effect may have happened. `error`: the call just raised it; None: found after a crash."""
+    spec = deed.spec
+    move = next_move(
+        has_probe=spec.probe is not None,
+        is_idempotent=spec.is_idempotent,
+        is_repeated=is_repeated,
+    )
+    match move:
+        case Move.PROBE:
+            return (yield from _probe(deed, error))
+        case Move.REPEAT:
+            return (yield from _attempt(deed, "repeat"))
+        case Move.STOP:
+            why = f"the call raised {type(error).__name__}: {error}" if error else "a crash cut it"
+            raise _doubt(deed, why) from error
+
+
+def _probe(deed: _Deed, error: Exception | None) -> Recorded:
+    """Ask the world; what it cannot tell stays in doubt."""
+    session, spec = deed.here.session, deed.spec
+    assert spec.probe is not None
+    kwargs = dict(deed.kwargs)
+    kwargs.pop(KEY, None)
+    if spec.probe_takes_key:
+        kwargs[KEY] = deed.aim.key
+    began = session.clock.monotonic()
+    failpoint.reach("effect.probing")
+    try:
+        found = yield Invoke(_inside(deed), spec.probe, deed.args, kwargs)
+    except Exception as unknown:
+        why = f"its probe raised {type(unknown).__name__}: {unknown}"
+        raise _doubt(deed, why) from unknown
+    failpoint.reach("effect.probed")
+    took_s = session.clock.monotonic() - began
+    if found is not None:
+        value = None if found is True and spec.returns_none else found
+        return (yield from _happened(deed, value, took_s, "probe"))
+    if error is None:
+        return (yield from _attempt(deed, "call"))
+    yield from _declined(deed, error, took_s, "probe")
+    raise error
+
+
+def _happened(deed: _Deed, value: object, took_s: float, how: str) -> Recorded:
+    session = deed.here.session
+    data = values.encode(value, path=f"the outcome of {deed.spec.shape.name}")
+    usage = read_usage(deed.spec.usage, value, deed.spec.shape.name)
+    row, index, ticket = session.record(
+        Happened(deed.call, deed.aim.key, data, session.clock.now(), took_s, how, usage)
+    )
+    session.received(deed.call, usage)
+    failpoint.reach("effect.recording")
+    yield Commit(deed.here, ticket)
+    failpoint.reach("effect.recorded")
+    return session.give(data, row, index, value)
+
+
+def _declined(deed: _Deed, error: Exception, took_s: float, how: str) -> Recorded:
+    session = deed.here.session
+    recorded = to_error(error, deed.spec.not_done)
+    _, _, ticket = session.record(
+        Declined(deed.call, deed.aim.key, recorded, session.clock.now(), took_s, how)
+    )
+    session.received(deed.call, None)
+    failpoint.reach("effect.declining")
+    yield Commit(deed.here, ticket)
+    failpoint.reach("effect.declined")
+
+
+def _doubt(deed: _Deed, why: str) -> Exception:
+    session = deed.here.session
+    return session.stop(InDoubt(session.id, deed.spec.shape.name, deed.aim.key, why))
+
+
+def _inside(deed: _Deed) -> Frame:
+    session, name = deed.here.session, deed.spec.shape.name
+    return Frame(session, name, call_id(deed.call), is_effect=True, key=deed.aim.key)
+
+
+def _with_key(deed: _Deed) -> Mapping[str, Any]:
+    if deed.spec.shape.takes_key:
+        return {**deed.kwargs, KEY: deed.aim.key}
+    return deed.kwargs

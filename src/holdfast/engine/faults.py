@@ -1,0 +1,82 @@
+"""Exceptions ↔ records: a recorded error comes back as its own class where that is known."""
+
+import builtins
+import logging
+import traceback
+from collections.abc import Iterable
+
+from holdfast import errors
+from holdfast.engine.brief import brief
+from holdfast.errors import NotStorable, StepError
+from holdfast.model.journal import Error
+from holdfast.store.codec import values
+
+log = logging.getLogger("holdfast")
+
+_registered: dict[tuple[str, str], type[BaseException]] = {}
+
+MESSAGE_CHARS_MAX = 2000
+TRACE_CHARS_MAX = 8000
+
+
+def register_error(cls: type[BaseException]) -> None:
+    """Let recorded errors of this class come back as themselves."""
+    _registered[cls.__module__, cls.__qualname__] = cls
+
+
+def to_error(raised: BaseException, known: Iterable[type[BaseException]] = ()) -> Error:
+    """The record of an exception. A class that will not come back as itself is warned about."""
+    cls = type(raised)
+    try:
+        args: bytes | None = values.encode(list(raised.args), path="args of the error")
+    except NotStorable:
+        args = None
+    if _find(cls.__module__, cls.__qualname__, known) is None:
+        log.warning(
+            "%s.%s is not known by name: a replay raises StepError in its place; "
+            "name the class in raises= or register it",
+            cls.__module__,
+            cls.__qualname__,
+        )
+    return Error(
+        module=cls.__module__,
+        name=cls.__qualname__,
+        message=str(raised)[:MESSAGE_CHARS_MAX],
+        args=args,
+        trace="".join(traceback.format_exception(raised))[-TRACE_CHARS_MAX:],
+    )
+
+
+def to_exception(error: Error, known: Iterable[type[BaseException]] = ()) -> Exception:
+    """The exception a record stands for, or `StepError` with its old name."""
+    cls = _find(error.module, error.name, known)
+    if cls is None or error.args is None:
+        return StepError(f"{error.module}.{error.name}", error.message)
+    args = values.decode(error.args)
+    assert isinstance(args, list)
+    try:
+        return cls(*args)
+    except Exception:  # noqa: BLE001 a user's constructor may want anything; the args are kept
+        made = cls.__new__(cls)
+        made.args = tuple(args)
+        return made
+
+
+def _find(module: str, name: str, known: Iterable[type[BaseException]]) -> type[Exception] | None:
+    """Look a class up among those named in the program; never by importing what is stored."""
+    for cls in known:
+        if (cls.__module__, cls.__qualname__) == (module, name) and issubclass(cls, Exception):
+            return cls
+    found: object = None
+    if module == "builtins":
+        found = getattr(builtins, name, None)
+    elif module == errors.__name__:
+        found = getattr(errors, name, None)
+    else:
+        found = _registered.get((module, name))
+    return found if isinstance(found, type) and issubclass(found, Exception) else None
+
+
+def describe(error: Error) -> str:
+    """One line for people."""
+    return f"{error.name}: {brief(error.message)}" if error.message else error.name

@@ -1,0 +1,86 @@
+"""What goes on while runs are active: heartbeats, and commits of what rides along."""
+
+import logging
+import threading
+
+from holdfast.clock import Clock
+from holdfast.engine.session import Session
+from holdfast.errors import HoldfastError
+from holdfast.store.leases import BEAT_S, Leases
+
+log = logging.getLogger("holdfast")
+
+TICK_S = 0.05
+"""What is pending through two ticks is committed: within 100 ms."""
+
+
+class Housekeeper:
+    """One thread per store, alive while runs are."""
+
+    def __init__(self, leases: Leases, clock: Clock) -> None:
+        self._leases, self._clock = leases, clock
+        self._seen: dict[Session, int] = {}
+        self._lock = threading.Lock()
+        self._wake = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._is_closed = False
+
+    def add(self, session: Session) -> None:
+        """Look after a session."""
+        with self._lock:
+            self._seen[session] = -1
+            if self._thread is None:
+                self._thread = threading.Thread(
+                    target=self._work, name="holdfast-housekeeper", daemon=True
+                )
+                self._thread.start()
+        self._wake.set()
+
+    def remove(self, session: Session) -> None:
+        """Look after it no more."""
+        with self._lock:
+            self._seen.pop(session, None)
+
+    def sessions(self) -> list[Session]:
+        """The sessions looked after."""
+        with self._lock:
+            return list(self._seen)
+
+    def sessions_now(self) -> list[Session]:
+        """The same without the lock, for a forked child in which nobody will ever release it."""
+        return list(self._seen)
+
+    def _work(self) -> None:
+        beaten = self._clock.monotonic()
+        while not self._is_closed:
+            if not self._seen:
+                self._wake.wait()
+                self._wake.clear()
+                continue
+            if self._clock.monotonic() - beaten >= BEAT_S:
+                self._leases.beat()
+                beaten = self._clock.monotonic()
+            for session in self.sessions():
+                self._flush_if_idle(session)
+            self._wake.wait(TICK_S)
+            self._wake.clear()
+
+    def _flush_if_idle(self, session: Session) -> None:
+        serial = session.pending_serial
+        if session.is_pending and self._seen.get(session) == serial:
+            try:
+                session.flush()
+            except HoldfastError as error:
+                # The session refuses from now on; its own thread raises this at its next call.
+                session.log.warning("could not commit what was pending: %s", error)
+        with self._lock:
+            if session in self._seen:
+                self._seen[session] = serial
+
+    def close(self) -> None:
+        """End the thread."""
+        self._is_closed = True
+        self._wake.set()
+        thread, self._thread = self._thread, None
+        if thread is not None and thread is not threading.current_thread():
+            thread.join()

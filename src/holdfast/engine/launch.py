@@ -1,0 +1,298 @@
+"""Begin a life of a run and record its end: start, continue, finish, fail."""
+
+import datetime as dt
+import os
+import platform
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from holdfast import failpoint
+from holdfast.clock import Clock
+from holdfast.engine.agents import Agent
+from holdfast.engine.faults import describe, to_error, to_exception
+from holdfast.engine.question import show
+from holdfast.engine.redo import redo_turn
+from holdfast.engine.session import Session
+from holdfast.errors import (
+    AgentMismatch,
+    Damaged,
+    Diverged,
+    Fenced,
+    HoldfastError,
+    InDoubt,
+    RunFailed,
+    RunHeld,
+    StoreError,
+    UsageError,
+)
+from holdfast.model.journal import Entry, Failed, Finished, Resumed, Started
+from holdfast.model.run import Holder, RunBody, Status
+from holdfast.store.codec import values
+from holdfast.store.committer import Ticket
+from holdfast.store.open import Opened
+from holdfast.store.reader import Run as StoredRun
+from holdfast.store.writer import RunWriter, create, take_up
+from holdfast.version import VERSION
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Order:
+    """What `store.run` or `store.restart` asks for.
+
+    `is_restart` tries a failed run again with its recorded arguments.
+    """
+
+    agent: Agent[..., Any]
+    run: str
+    args: tuple[Any, ...] = ()
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    is_restart: bool = False
+    is_redo: bool = False
+    reason: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Done:
+    """The run had finished before: its recorded result."""
+
+    value: object
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Life:
+    """A life that begins: the session, and the arguments to call the agent with."""
+
+    session: Session
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+
+
+class Launcher:
+    """Begins and ends lives of runs on one open store."""
+
+    def __init__(self, opened: Opened, clock: Clock) -> None:
+        self._opened, self._clock = opened, clock
+
+    def begin(self, order: Order) -> Life | Done:
+        """Start the run, continue it, or give its recorded result."""
+        self._opened.records.revive()
+        found = self._opened.reader.find(order.run)
+        if found is None:
+            life = self._start(order)
+            if life is not None:
+                return life
+            found = self._opened.reader.find(order.run)
+        if found is None:
+            raise Damaged(f"run {order.run}", "it was there and is gone")
+        return self._continue(order, found)
+
+    def _start(self, order: Order) -> Life | None:
+        """A new run; None when another process made it in this moment."""
+        agent, now = order.agent, self._clock.now()
+        question = agent.shape.question(order.args, order.kwargs)
+        holder = self._holder()
+        started = Started(
+            now,
+            agent.name,
+            agent.module,
+            agent.version,
+            values.encode([list(order.args), dict(order.kwargs)], path="arguments of the run"),
+            question.digest,
+            question.asked,
+            agent.checkpoint,
+            agent.sla,
+            holder,
+            VERSION,
+            platform.python_version(),
+        )
+        body = RunBody(
+            id=order.run,
+            agent=agent.name,
+            module=agent.module,
+            version=agent.version,
+            created=now,
+            holder=holder,
+        )
+        writer = create(self._opened.committer, self._opened.reader.store_id, body, started)
+        if writer is None:
+            return None
+        if not self._opened.leases.take(writer.run.row.no):
+            raise self._held(writer.run)
+        return Life(
+            session=self._session(order, writer), args=order.args, kwargs=dict(order.kwargs)
+        )
+
+    def _continue(self, order: Order, found: StoredRun) -> Life | Done:
+        args, kwargs = self._agree(order, found)
+        done = self._known_end(order, found)
+        if done is not None:
+            return done
+        if not self._opened.leases.take(found.row.no):
+            raise self._held(found)
+        try:
+            return self._take_up(order, args, kwargs)
+        except BaseException:
+            self._opened.leases.give(found.row.no)
+            raise
+
+    def _take_up(self, order: Order, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Life | Done:
+        """The lease is ours: read what stands now, raise the epoch, load what a replay needs."""
+        reader = self._opened.reader
+        found = reader.find(order.run)
+        assert found is not None
+        done = self._known_end(order, found)
+        if done is not None:
+            self._opened.leases.give(found.row.no)
+            return done
+        writer = self.take(found, order.agent.version)
+        if order.is_redo:
+            redo_turn(writer, reader.history(writer.run), self._clock, order.reason)
+        session = self._session(order, writer, is_resumed=True)
+        session.log.info("continues under epoch %d", writer.run.row.epoch)
+        return Life(session=session, args=args, kwargs=kwargs)
+
+    def take(self, found: StoredRun, version: str | None) -> RunWriter:
+        """Become the run's writer under the next epoch; the lease is held already."""
+        holder = self._holder()
+        body = msgspec.structs.replace(
+            found.body, holder=holder, status=Status.RUNNING, ended=None, error=None
+        )
+        entry = Resumed(self._clock.now(), found.row.epoch + 1, holder, version)
+        try:
+            return take_up(
+                self._opened.committer,
+                self._opened.reader.store_id,
+                self._opened.reader.history(found),
+                body,
+                entry,
+            )
+        except Fenced:
+            raise self._held(found) from None
+
+    def _session(self, order: Order, writer: RunWriter, *, is_resumed: bool = False) -> Session:
+        reader = self._opened.reader
+        return Session(
+            writer=writer,
+            reader=reader,
+            clock=self._clock,
+            cadence=order.agent.checkpoint,
+            history=reader.history(writer.run) if is_resumed else None,
+        )
+
+    def _agree(self, order: Order, found: StoredRun) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The recorded arguments; an error that shows both where the order asks something else."""
+        agent, body = order.agent, found.body
+        if not agent.is_same(body.agent, body.module):
+            recorded, asked = f"{body.module}:{body.agent}", f"{agent.module}:{agent.name}"
+            raise AgentMismatch(order.run, "agent", recorded, asked)
+        started = self._started(found)
+        if order.args or order.kwargs:
+            question = agent.shape.question(order.args, order.kwargs)
+            if question.digest != started.digest:
+                recorded = show(body.agent, started.asked)
+                asked = show(agent.name, question.asked)
+                raise AgentMismatch(order.run, "arguments", recorded, asked)
+            return order.args, dict(order.kwargs)
+        args, kwargs = _pair(values.decode(started.args))
+        try:
+            agent.shape.bind(args, kwargs)
+        except TypeError as error:
+            recorded = show(body.agent, started.asked)
+            asked = f"a signature that does not take them ({error})"
+            raise AgentMismatch(order.run, "arguments", recorded, asked) from error
+        return args, kwargs
+
+    def _started(self, found: StoredRun) -> Started:
+        reader = self._opened.reader
+        entry = reader.row(reader.first(found.row.head)).row.entries[0]
+        if not isinstance(entry, Started):
+            raise Damaged(f"run {found.body.id}", "its first row does not say how it started")
+        return entry
+
+    def _known_end(self, order: Order, found: StoredRun) -> Done | None:
+        """The recorded result; `RunFailed` for a failed run that nobody asks to try again."""
+        if found.body.status is Status.FINISHED:
+            finished = self._last(found)
+            if not isinstance(finished, Finished):
+                raise Damaged(f"run {order.run}", "it is finished but has no result")
+            return Done(value=values.decode(finished.value))
+        if found.body.status is Status.FAILED and not order.is_restart:
+            failed = self._last(found)
+            if not isinstance(failed, Failed):
+                raise Damaged(f"run {order.run}", "it failed but its journal does not say how")
+            error = failed.error
+            raise RunFailed(order.run, error.name, error.message) from to_exception(error)
+        return None
+
+    def _last(self, found: StoredRun) -> Entry:
+        reader = self._opened.reader
+        return reader.row(reader.end(found.row.head)).row.entries[-1]
+
+    def finish(self, session: Session, value: object) -> tuple[object, Ticket]:
+        """Queue the result; returns it as a later call will get it, and the ticket."""
+        session.refuse_if_stopped()
+        session.close_scope(session.scope)
+        if session.turn >= 0:
+            session.close_scope(session.turn)
+        data = values.encode(value, path="the result of the run")
+        now = self._clock.now()
+        finished = Finished(now, data, session.state.delta())
+        body = msgspec.structs.replace(session.writer.run.body, status=Status.FINISHED, ended=now)
+        failpoint.reach("run.finishing")
+        ticket = session.record(finished, body=body)[2]
+        return values.decode(data), ticket
+
+    def fail(self, session: Session, error: Exception) -> Exception:
+        """Record why the run stopped; returns the error to raise."""
+        cause = session.stopped or error
+        if isinstance(cause, Fenced | StoreError):
+            return cause
+        match cause:
+            case InDoubt():
+                status = Status.IN_DOUBT
+            case Diverged():
+                status = Status.DIVERGED
+                session.drop_pending()
+            case _:
+                status = Status.FAILED
+        now, recorded = self._clock.now(), to_error(cause)
+        body = msgspec.structs.replace(
+            session.writer.run.body, status=status, ended=now, error=describe(recorded)
+        )
+        failpoint.reach("run.failing")
+        try:
+            ticket = session.record(Failed(now, str(status), recorded), body=body)[2]
+            session.writer.finish(ticket)
+        except HoldfastError as unrecorded:
+            unrecorded.__cause__ = cause
+            return unrecorded
+        failpoint.reach("run.failed")
+        if isinstance(cause, HoldfastError):
+            return cause
+        failed = RunFailed(session.id, recorded.name, recorded.message)
+        failed.__cause__ = cause
+        return failed
+
+    def end(self, session: Session) -> None:
+        """Let the run go: another process may take it at once."""
+        session.is_over = True
+        self._opened.leases.give(session.writer.run.row.no)
+
+    def _holder(self) -> Holder:
+        return Holder(pid=os.getpid(), host=socket.gethostname(), since=self._clock.now())
+
+    def _held(self, found: StoredRun) -> RunHeld:
+        again = self._opened.reader.find(found.body.id) or found
+        since = dt.datetime.fromtimestamp(again.body.holder.since, dt.UTC)
+        return RunHeld(found.body.id, str(again.body.holder), f"{since:%Y-%m-%d %H:%M:%S} UTC")
+
+
+def _pair(recorded: object) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    if not isinstance(recorded, list) or len(recorded) != 2:  # noqa: PLR2004 args and kwargs
+        msg = "the recorded arguments are not a pair"
+        raise UsageError(msg)
+    return tuple(recorded[0]), dict(recorded[1])

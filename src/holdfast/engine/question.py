@@ -1,0 +1,97 @@
+"""What a call asks: a function's arguments, bound by name, digested and shortened."""
+
+import hashlib
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast.capture.digest import digest
+from holdfast.capture.tracked import TrackedDict, TrackedList
+from holdfast.engine.brief import brief
+from holdfast.errors import ChangedInCall, UsageError
+from holdfast.model.journal import Asked
+
+KEY = "idempotency_key"
+DIGEST_BYTES = 16
+_STEADY = (str, int, float, bool, bytes, type(None), TrackedDict, TrackedList)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A bound call: `digest` is the same for `f(1)` and `f(x=1)`."""
+
+    name: str
+    digest: bytes
+    asked: list[Asked]
+    bound: dict[str, Any]
+
+
+class Shape:
+    """A function's parameters, looked at once, so that binding a call is cheap."""
+
+    def __init__(self, name: str, fn: Callable[..., Any], ignore: Iterable[str] = ()) -> None:
+        self.name = name
+        self._signature = inspect.signature(fn)
+        parameters = self._signature.parameters
+        self.names = frozenset(parameters)
+        self.takes_key = KEY in parameters
+        self._ignore = frozenset(ignore) | ({KEY} if self.takes_key else set())
+        self.check("ignore", frozenset(ignore))
+        simple = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+        self._is_simple = all(p.kind in simple for p in parameters.values())
+        self._order = tuple(
+            n for n, p in parameters.items() if p.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
+        )
+        self._defaults = {
+            n: p.default for n, p in parameters.items() if p.default is not inspect.Parameter.empty
+        }
+
+    def check(self, option: str, names: frozenset[str]) -> None:
+        """Refuse names that the function does not take, at the line that declares it."""
+        if unknown := names - self.names:
+            msg = f"{option}= of {self.name} names {min(unknown)!r}, which it does not take"
+            raise UsageError(msg)
+
+    def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """Arguments by name, defaults filled in; `TypeError` as Python itself would raise it."""
+        if self._is_simple and len(args) <= len(self._order):
+            bound = dict(zip(self._order, args, strict=False))
+            if bound.keys().isdisjoint(kwargs) and self.names.issuperset(kwargs):
+                bound.update(kwargs)
+                for name, value in self._defaults.items():
+                    bound.setdefault(name, value)
+                if len(bound) == len(self.names) - (self.takes_key and KEY not in bound):
+                    return bound
+        given = dict(kwargs)
+        if self.takes_key:
+            given.setdefault(KEY, None)
+        found = self._signature.bind(*args, **given)
+        found.apply_defaults()
+        return found.arguments
+
+    def question(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Question:
+        """The call as a question; raises `NotStorable` naming the argument that cannot be kept."""
+        bound = {n: v for n, v in self.bind(args, kwargs).items() if n not in self._ignore}
+        whole = hashlib.sha256()
+        asked = []
+        for name in sorted(bound) if len(bound) > 1 else bound:
+            value = bound[name]
+            mark = digest(value, path=f"{self.name}({name})")
+            whole.update(name.encode() + b"=" + mark)
+            asked.append(Asked(name, brief(value), mark[:4]))
+        return Question(self.name, whole.digest()[:DIGEST_BYTES], asked, bound)
+
+    def check_unchanged(self, question: Question) -> None:
+        """Refuse a call that changed a plain argument; tracked ones refuse by themselves."""
+        for asked in question.asked:
+            value = question.bound[asked.name]
+            if type(value) in _STEADY:
+                continue
+            if digest(value, path=asked.name)[:4] != asked.mark:
+                raise ChangedInCall(self.name, f"its argument {asked.name}")
+
+
+def show(name: str, asked: list[Asked]) -> str:
+    """A call as people write it, shortened."""
+    return f"{name}({', '.join(f'{each.name}={each.brief}' for each in asked)})"

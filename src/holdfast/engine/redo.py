@@ -1,0 +1,65 @@
+"""Run the unfinished turn anew with today's code: its steps are dropped, its effects stand."""
+
+from collections.abc import Iterator
+
+from holdfast.clock import Clock
+from holdfast.engine.intent import intent_of
+from holdfast.engine.question import Question
+from holdfast.model.journal import (
+    Based,
+    Declined,
+    Entry,
+    Happened,
+    Intended,
+    Redone,
+    Started,
+    TurnEnded,
+)
+from holdfast.store.reader import History, Placed
+from holdfast.store.writer import RunWriter
+
+
+def redo_turn(writer: RunWriter, history: History, clock: Clock, reason: str | None) -> None:
+    """Branch off where the unfinished turn began; the old branch keeps what was recorded."""
+    at, copied, rest = _cut(history)
+    standing = [e for e in rest if isinstance(e, Intended | Happened | Declined)]
+    intents = [
+        intent_of(Question(e.call.name, e.call.digest, [], {}))
+        for e in standing
+        if isinstance(e, Intended) and not _is_repeat(e, standing)
+    ]
+    redone = Redone(clock.now(), history.last.id, reason)
+    writer.grow(at, [*copied, redone, *standing], intents)
+
+
+def _cut(history: History) -> tuple[Placed, list[Entry], list[Entry]]:
+    """The row to branch from, entries of the next one that still belong before the turn, the rest.
+
+    A turn's end shares its row with what came next, so that part of the row is copied.
+    """
+    rows = [*history.outside, *history.rows]
+    last = max(
+        (
+            (number, index)
+            for number, placed in enumerate(rows)
+            for index, entry in enumerate(placed.row.entries)
+            if isinstance(entry, TurnEnded | Based | Started)
+        ),
+    )
+    number, index = last
+    entries = rows[number].row.entries
+    rest = [*entries[index + 1 :], *_flat(rows[number + 1 :])]
+    if index + 1 == len(entries) or number == 0:
+        return rows[number], [], rest
+    return rows[number - 1], entries[: index + 1], rest
+
+
+def _flat(rows: list[Placed]) -> Iterator[Entry]:
+    for placed in rows:
+        yield from placed.row.entries
+
+
+def _is_repeat(intended: Intended, standing: list[Intended | Happened | Declined]) -> bool:
+    """Whether the same intent was recorded before: a repeat is counted once."""
+    first = next(e for e in standing if e.key == intended.key)
+    return first is not intended

@@ -1,0 +1,52 @@
+"""The state at a point of a run: the newest base before it, and the changes since."""
+
+from collections.abc import Iterable
+
+from holdfast.capture.state import State
+from holdfast.errors import Damaged
+from holdfast.model.journal import Answer, Based, Happened, LoopLeft, TurnEnded
+from holdfast.store.codec import values
+from holdfast.store.reader import Placed, Reader
+
+Point = tuple[int, int]
+"""A row id and the index of an entry in it."""
+
+
+def state_at(reader: Reader, rows: Iterable[Placed], point: Point | None = None) -> State | None:
+    """The state at the newest turn's end in `rows`, or right after the `LoopLeft` at `point`.
+
+    `rows` start at the row of the newest base, or at the run's first. None: no turn has ended.
+    """
+    base: bytes | None = None
+    deltas: list[bytes | None] = []
+    left: list[bytes | None] = []
+    is_any = False
+    for placed in rows:
+        for index, entry in enumerate(placed.row.entries):
+            match entry:
+                case Based():
+                    base, deltas, left, is_any = entry.state, [], [], True
+                case LoopLeft():
+                    left = [entry.delta]  # One of an earlier life is superseded.
+                    if point == (placed.id, index):
+                        return _build(reader, base, [*deltas, *left])
+                case TurnEnded():
+                    deltas += [*left, entry.delta]
+                    left, is_any = [], True
+                case _:
+                    pass
+    return _build(reader, base, deltas) if is_any else None
+
+
+def _build(reader: Reader, base: bytes | None, deltas: list[bytes | None]) -> State:
+    changes = [delta for delta in deltas if delta is not None]
+    start = base if base is not None else State().base()
+    return State.restore(start, changes, lambda token: _answer(reader, token))
+
+
+def _answer(reader: Reader, token: tuple[int, ...]) -> object:
+    """The recorded answer a state refers to instead of repeating it."""
+    entry = reader.row(token[0]).row.entries[token[1]]
+    if not isinstance(entry, Answer | Happened):
+        raise Damaged(f"journal row {token[0]:#x}", f"entry {token[1]} is not an answer")
+    return values.decode(entry.value)

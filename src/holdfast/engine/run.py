@@ -1,0 +1,118 @@
+"""`Run`: what an agent is handed, its state, its turns, and what is recorded for it."""
+
+import contextvars
+import datetime as dt
+import functools
+import inspect
+import random
+import uuid
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar, cast
+
+from holdfast.capture.tracked import TrackedDict
+from holdfast.engine import context
+from holdfast.engine.call import StepSpec, ask
+from holdfast.engine.drive import adrive, drive
+from holdfast.engine.question import Shape
+from holdfast.engine.session import Frame, Session
+from holdfast.engine.turns import Loops, Turns
+from holdfast.errors import NotInRun
+from holdfast.model.journal import Usage
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class RecordedRandom(random.Random):
+    """Randomness whose seed is recorded: the same numbers on a replay of the same turn."""
+
+    def __call__(self) -> float:
+        """A number from 0 up to 1."""
+        return self.random()
+
+
+class Run:
+    """One execution of an agent. Its methods belong to the agent's own code."""
+
+    def __init__(self, session: Session, chance: random.Random) -> None:
+        self._session, self._chance = session, chance
+        self._loops = Loops(session)
+        self._random: tuple[int, RecordedRandom] | None = None
+
+    @property
+    def id(self) -> str:
+        """The run's id."""
+        return self._session.id
+
+    @property
+    def state(self) -> TrackedDict:
+        """The durable values of the run: ordinary dicts and lists that know what changed."""
+        return self._session.state.root
+
+    def turns(self) -> Turns:
+        """The rounds of the agent's loop: `for turn in run.turns()`, or `async for`.
+
+        After a crash the loop continues with the turn that was interrupted, on the state at the
+        end of the turn before. Leaving the loop does not end the turn.
+        """
+        return self._loops.enter()
+
+    def call(self, fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Record a call of an undecorated function as a step (awaitable if `fn` is async)."""
+        name = getattr(fn, "__qualname__", type(fn).__name__)
+        spec = StepSpec(fn=fn, shape=Shape(name, fn))
+        recorded = ask(spec, self._here(name), args, kwargs)
+        if inspect.iscoroutinefunction(fn):
+            return cast("R", adrive(recorded))
+        return cast("R", drive(recorded))
+
+    def checkpoint(self, label: str | None = None) -> None:
+        """Save now: when this returns, the state and all before it survive a power cut."""
+        ticket = self._session.save(context.frame.get(), label)
+        if ticket is not None:
+            self._session.writer.finish(ticket)
+
+    def usage(self) -> Usage:
+        """Tokens the run has used so far, as its answers reported them; None is unknown."""
+        return self._session.used
+
+    def now(self) -> dt.datetime:
+        """The time, recorded: a replay sees the same."""
+        fresh = dt.datetime.fromtimestamp(self._session.clock.now(), dt.UTC)
+        return cast("dt.datetime", self._note("run.now", fresh))
+
+    def uuid(self) -> uuid.UUID:
+        """A new id, recorded: a replay gets the same."""
+        fresh = uuid.UUID(int=self._chance.getrandbits(128), version=4)
+        return cast("uuid.UUID", self._note("run.uuid", fresh))
+
+    @property
+    def random(self) -> RecordedRandom:
+        """Randomness, recorded by its seed: a replay of the turn draws the same numbers."""
+        scope = self._session.scope
+        if self._random is None or self._random[0] != scope:
+            seed = self._note("run.random", self._chance.getrandbits(64))
+            self._random = scope, RecordedRandom(cast("int", seed))
+        return self._random[1]
+
+    def wrap(self, fn: Callable[P, R]) -> Callable[P, R]:
+        """`fn`, carrying the run into whatever thread calls it."""
+        here = contextvars.copy_context()
+
+        @functools.wraps(fn)
+        def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
+            return here.copy().run(fn, *args, **kwargs)
+
+        return wrapped
+
+    def _note(self, name: str, fresh: object) -> object:
+        return self._session.note(context.frame.get(), name, fresh)
+
+    def _here(self, name: str) -> Frame:
+        here = context.frame.get()
+        if here is None or here.session is not self._session:
+            raise NotInRun(name)
+        return here
+
+    def __repr__(self) -> str:
+        return f"<Run {self.id!r}, turn {self._session.turn}>"

@@ -1,0 +1,286 @@
+"""One life of a run in one process: what it asks, records and keeps pending."""
+
+import asyncio
+import hashlib
+import logging
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast.capture.state import State
+from holdfast.capture.tracked import plain, track
+from holdfast.clock import Clock
+from holdfast.engine.book import Book, Record, key_of
+from holdfast.engine.faults import to_error
+from holdfast.engine.question import Question
+from holdfast.errors import Diverged, InDoubt, NestedCall, UsageError
+from holdfast.model.journal import (
+    Answer,
+    Call,
+    Entry,
+    Happened,
+    Intended,
+    LoopLeft,
+    Noted,
+    Raised,
+    Saved,
+    Scope,
+    TurnEnded,
+    Usage,
+)
+from holdfast.model.limits import Every
+from holdfast.model.run import RunBody
+from holdfast.policy.usage import total
+from holdfast.store.codec import values
+from holdfast.store.codec.wire import FORM_PLAIN
+from holdfast.store.committer import Ticket
+from holdfast.store.reader import History, Reader
+from holdfast.store.writer import RunWriter
+
+log = logging.getLogger("holdfast")
+
+OUTSIDE = -1
+"""The scope of the code before the first loop."""
+
+
+class Session:
+    """A run being worked on. Threads and tasks of the run share it."""
+
+    def __init__(
+        self,
+        *,
+        writer: RunWriter,
+        reader: Reader,
+        clock: Clock,
+        cadence: Every | None,
+        history: History | None,
+    ) -> None:
+        self.id = writer.run.body.id
+        self.writer, self.reader, self.clock = writer, reader, clock
+        self.cadence, self.history = cadence, history
+        self.log = logging.LoggerAdapter(log, {"run_id": self.id})
+        self.book = Book(self.id)
+        self.state = State()
+        self.state.base()  # Changes count from the empty state.
+        self.scope: int = OUTSIDE
+        self.turn = -1
+        self.used = Usage()
+        self.outside_rows: list[int] = []
+        self.bytes_since_base = 0
+        self.nth: dict[bytes, int] = {}
+        self.stopped: Exception | None = None
+        self.is_over = False
+        self._pending: list[Entry] = []
+        self.pending_serial = 0
+        self._lock = threading.RLock()
+        self._thread = threading.get_ident()
+        self._task: asyncio.Task[Any] | None = None
+        if history is not None:
+            self.book.load(history.outside, history.rows)
+            self._remember(history)
+
+    def _remember(self, history: History) -> None:
+        for placed in [*history.outside, *history.rows]:
+            if _is_outside(placed.row.turn, placed.row.entries):
+                self.outside_rows.append(placed.id)
+        self.bytes_since_base = sum(placed.size for placed in history.rows)
+        for placed in history.rows:
+            for entry in placed.row.entries:
+                if isinstance(entry, TurnEnded):
+                    self.used = entry.used
+                elif isinstance(entry, Answer | Happened) and entry.usage is not None:
+                    self.used = total([self.used, entry.usage])
+
+    def begin(self) -> None:
+        """Say that the agent's own code runs here: in this thread and, if any, this task."""
+        self._thread = threading.get_ident()
+        try:
+            self._task = asyncio.current_task()
+        except RuntimeError:
+            self._task = None
+
+    def is_side(self) -> bool:
+        """Whether a thread or task beside the agent's own asks."""
+        if threading.get_ident() != self._thread:
+            return True
+        return self._task is not None and asyncio.current_task() is not self._task
+
+    def refuse_if_stopped(self) -> None:
+        """Raise why the run cannot go on; swallowing such an error does not revive it."""
+        if self.stopped is not None:
+            raise self.stopped
+        if self.is_over:
+            msg = f"run {self.id} has ended; a thread or task of it still asks"
+            raise UsageError(msg)
+
+    def stop(self, why: Exception) -> Exception:
+        """Remember why the run cannot go on, and return it to be raised."""
+        self.stopped = self.stopped or why
+        return why
+
+    def ask(self, question: Question, frame: "Frame") -> tuple[Call, Record | None]:
+        """Which call this is, and what the journal holds of it."""
+        self.refuse_if_stopped()
+        scope: Scope = frame.call or self.scope
+        try:
+            return self.book.ask(scope, question, is_side=self.is_side())
+        except Diverged as error:
+            raise self.stop(error) from None
+
+    def close_scope(self, scope: int) -> None:
+        """The scope is over; answers that nobody asked for stop the run as diverged."""
+        try:
+            self.book.close(scope)
+        except Diverged as error:
+            raise self.stop(error) from None
+        left = self.book.undecided()
+        if left is not None and isinstance(left.entry, Intended):
+            why = "it was cut off in a turn that was run anew without it"
+            raise self.stop(InDoubt(self.id, left.call.name, left.entry.key, why))
+
+    def drop_pending(self) -> None:
+        """Forget what was not committed: the code went another way than the journal."""
+        with self._lock:
+            self._pending = []
+
+    def record(
+        self, entry: Entry, *, intents: Sequence[bytes] = (), body: RunBody | None = None
+    ) -> tuple[int, int, Ticket]:
+        """Queue `entry` with all that is pending; returns row id, index and ticket."""
+        with self._lock:
+            entries, self._pending = self._pending, []
+            entries.append(entry)
+            row, ticket = self.writer.submit(entries, turn=self.turn, intents=intents, body=body)
+            self.bytes_since_base += len(row.body)
+            if _is_outside(self.turn, entries):
+                self.outside_rows.append(row.id)
+            return row.id, len(entries) - 1, ticket
+
+    def next_nth(self, intent: bytes) -> int:
+        """How often the run's branch has meant this before; counts this time."""
+        with self._lock:
+            if intent not in self.nth:
+                row = self.writer.run.row
+                self.nth[intent] = self.reader.intended(row.no, intent, row.head)
+            self.nth[intent] += 1
+            return self.nth[intent] - 1
+
+    def pend(self, *entries: Entry) -> None:
+        """Let entries ride along with the next commit, or be flushed a moment later."""
+        with self._lock:
+            self._pending.extend(entries)
+            self.pending_serial += 1
+
+    def flush(self) -> None:
+        """Commit what is pending."""
+        with self._lock:
+            if not self._pending:
+                return
+            last = self._pending.pop()
+            _, _, ticket = self.record(last)
+        self.writer.finish(ticket)
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether something waits for the next commit."""
+        return bool(self._pending)
+
+    def answer(
+        self, call: Call, value: object, took_s: float, usage: Usage | None
+    ) -> tuple[object, Ticket]:
+        """Queue a step's answer; returns it as a replay would, and the ticket to wait for."""
+        data = values.encode(value, path=f"the answer of {call.name}")
+        entry = Answer(call, data, self.clock.now(), took_s, usage)
+        row, index, ticket = self.record(entry)
+        self.received(call, usage)
+        return self.give(data, row, index, value), ticket
+
+    def give(self, data: bytes, row: int, index: int, value: object = None) -> object:
+        """A recorded value as tracked containers that know where it is recorded."""
+        if data[0] != FORM_PLAIN or value is None:
+            value = values.decode(data)
+        return track(value, source=(row, index))
+
+    def received(self, call: Call, usage: Usage | None) -> None:
+        """A new answer was received."""
+        self.book.received(call.scope)
+        if usage is not None:
+            with self._lock:
+                self.used = total([self.used, usage])
+
+    def replay(self, record: Record) -> object:
+        """The recorded answer of a step, clock or checkpoint."""
+        entry = record.entry
+        self.book.received(record.call.scope)
+        match entry:
+            case Answer():
+                return self.give(entry.value, record.row, record.index)
+            case Noted():
+                return values.decode(entry.value)
+            case _:
+                return None
+
+    def raised(
+        self, call: Call, error: Exception, took_s: float, known: Sequence[type[BaseException]]
+    ) -> None:
+        """Note a step's error; it is recorded with whatever the run does next."""
+        attempt = self.book.attempts.get(key_of(call), 0) + 1
+        self.pend(Raised(call, to_error(error, known), self.clock.now(), took_s, attempt))
+        self.book.received(call.scope)
+
+    def note(self, frame: "Frame | None", name: str, value: object) -> object:
+        """A reading that is recorded with the next commit: the recorded one if there is one."""
+        if frame is None or frame.session is not self or frame.call:
+            raise NestedCall(name, frame.function if frame and frame.call else "other code")
+        call, record = self.ask(Question(name, b"", [], {}), frame)
+        if record is not None:
+            return self.replay(record)
+        self.pend(Noted(call, values.encode(value)))
+        self.book.received(call.scope)
+        return value
+
+    def save(self, frame: "Frame | None", label: str | None) -> Ticket | None:
+        """Queue a checkpoint of the state as it is now; None when the journal holds it."""
+        if frame is None or frame.session is not self or frame.call:
+            raise NestedCall("run.checkpoint", frame.function if frame else "other code")
+        question = Question("run.checkpoint", (label or "").encode()[:16], [], {})
+        call, record = self.ask(question, frame)
+        if record is not None:
+            self.replay(record)
+            return None
+        state = values.encode(plain(self.state.root), path="state")
+        entry = Saved(call, self.turn, self.clock.now(), label, state)
+        ticket = self.record(entry)[2]
+        self.book.received(call.scope)
+        return ticket
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A run's own code (`call` empty), or the inside of a step or effect of it."""
+
+    session: "Session"
+    function: str = ""
+    call: bytes = b""
+    is_effect: bool = False
+    key: str | None = None
+
+
+def call_id(call: Call) -> bytes:
+    """The scope of what is called inside a call."""
+    return hashlib.sha256(repr(key_of(call)).encode()).digest()[:16]
+
+
+def _is_outside(turn: int, entries: Sequence[Entry]) -> bool:
+    """Whether a replay outside turns needs these entries after the turn is over."""
+    for entry in entries:
+        if isinstance(entry, LoopLeft):
+            return True
+        call = getattr(entry, "call", None)
+        if call is not None and (
+            (isinstance(call.scope, int) and call.scope < 0)
+            or (isinstance(call.scope, bytes) and turn < 0)
+        ):
+            return True
+    return False

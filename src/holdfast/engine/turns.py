@@ -1,0 +1,179 @@
+"""The agent's loops: where a turn begins and ends, and what a restart puts back in place."""
+
+from holdfast import failpoint
+from holdfast.engine.restore import state_at
+from holdfast.engine.session import Session
+from holdfast.errors import HoldfastError, UsageError
+from holdfast.model.ids import ranges
+from holdfast.model.journal import Based, LoopLeft, TurnEnded
+
+BASE_BYTES_MIN = 64 * 1024
+"""A new base is due when a restart would read more than this, and more than the last base."""
+
+
+class Loops:
+    """Turns of a run, counted through all of its loops; the state at each turn's end."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._entered = 0
+        self._live_loop = 1
+        self._next_turn = 0
+        self._base_bytes = 0
+        self._open_loop: int | None = None
+        self._is_restored = True
+        if session.history is not None:
+            self._resume()
+
+    def _resume(self) -> None:
+        """Find the turn that was interrupted, and in which loop it stands."""
+        assert self._session.history is not None
+        for placed in self._session.history.rows:
+            for entry in placed.row.entries:
+                if isinstance(entry, Based):
+                    self._base_bytes = len(entry.state)
+                if isinstance(entry, TurnEnded | Based):
+                    self._next_turn, self._is_restored = entry.turn + 1, False
+                if isinstance(entry, TurnEnded):
+                    self._live_loop = entry.loop + entry.is_loop_over
+                if isinstance(entry, Based):
+                    self._live_loop = entry.loop
+
+    def enter(self) -> "Turns":
+        """The agent begins a loop: one that is over yields nothing, else its next turn."""
+        session = self._session
+        session.refuse_if_stopped()
+        if session.is_side():
+            msg = "run.turns() belongs to the agent's own code, not to a thread or task beside it"
+            raise UsageError(msg)
+        if self._open_loop is not None:
+            self._leave(self._open_loop)
+        session.close_scope(session.scope)
+        self._entered += 1
+        if self._entered < self._live_loop:
+            return self._skip(self._entered)
+        if self._entered > self._live_loop:
+            self._end(self._entered - 1, is_loop_over=True)
+            self._live_loop = self._entered
+        self._restore()
+        return Turns(self, self._entered)
+
+    def _skip(self, loop: int) -> "Turns":
+        """A loop that was over before the restart: put the state there in place."""
+        session = self._session
+        assert session.history is not None
+        row, index = session.book.loops_left[loop]
+        head = session.writer.run.row.head
+        base = session.reader.row(row).row.base
+        first = base if base >= 0 else session.reader.first(head)
+        state = state_at(session.reader, session.reader.rows(head, first, row), (row, index))
+        assert state is not None
+        session.state.adopt(state)
+        session.scope = -1 - loop
+        return Turns(self, loop, is_over=True)
+
+    def _restore(self) -> None:
+        """Put the state of the newest turn's end inside the containers the agent holds."""
+        if not self._is_restored:
+            session = self._session
+            assert session.history is not None
+            state = state_at(session.reader, session.history.rows)
+            assert state is not None
+            session.state.adopt(state)
+            self._is_restored = True
+            session.log.info("restored the state at the end of turn %d", self._next_turn - 1)
+
+    def open_turn(self, loop: int) -> int:
+        """The next turn begins."""
+        session = self._session
+        session.refuse_if_stopped()
+        self._open_loop = loop
+        session.scope = session.turn = self._next_turn
+        failpoint.reach("turn.opened")
+        return self._next_turn
+
+    def end_turn(self, loop: int) -> None:
+        """The open turn is over; its changes ride along with the next commit."""
+        self._session.refuse_if_stopped()
+        self._end(loop, is_loop_over=False)
+
+    def _end(self, loop: int, *, is_loop_over: bool) -> None:
+        session, turn = self._session, self._next_turn
+        session.close_scope(turn)
+        every = session.cadence
+        failpoint.reach("turn.ending")
+        ended = TurnEnded(
+            turn,
+            loop,
+            session.clock.now(),
+            session.state.delta(),
+            every is not None and (turn + 1) % every.turns == 0,
+            is_loop_over,
+            session.used,
+        )
+        session.pend(ended)
+        self._base_if_due(turn, loop + is_loop_over)
+        failpoint.reach("turn.ended")
+        session.book.forget(turn)
+        self._next_turn = turn + 1
+
+    def _base_if_due(self, turn: int, loop: int) -> None:
+        session = self._session
+        if session.bytes_since_base <= max(BASE_BYTES_MIN, self._base_bytes):
+            return
+        state = session.state.base()
+        session.pend(Based(turn, loop, state, ranges(iter(sorted(session.outside_rows)))))
+        self._base_bytes = len(state)
+        session.bytes_since_base = 0
+
+    def left(self, loop: int) -> None:
+        """The `for` loop let go of its turns: by break, by return, or by an exception."""
+        session = self._session
+        if loop == self._open_loop and not session.is_over and session.stopped is None:
+            self._leave(loop)
+
+    def _leave(self, loop: int) -> None:
+        session = self._session
+        self._open_loop = None
+        session.scope = -1 - loop
+        try:
+            delta = session.state.delta()
+        except HoldfastError:
+            return  # Said again, to the agent, when the state is saved next.
+        session.pend(LoopLeft(self._next_turn, loop, delta))
+
+
+class Turns:
+    """What `run.turns()` returns: numbers of turns, for `for` and for `async for`."""
+
+    def __init__(self, loops: Loops, loop: int, *, is_over: bool = False) -> None:
+        self.loop = loop
+        self.has_begun = False
+        self._loops, self._is_over = loops, is_over
+
+    def __iter__(self) -> "Turns":
+        return self
+
+    def __next__(self) -> int:
+        if self._is_over:
+            raise StopIteration
+        return self._go_on()
+
+    def __aiter__(self) -> "Turns":
+        return self
+
+    async def __anext__(self) -> int:
+        if self._is_over:
+            raise StopAsyncIteration
+        return self._go_on()
+
+    def _go_on(self) -> int:
+        if self.has_begun:
+            self._loops.end_turn(self.loop)
+        self.has_begun = True
+        return self._loops.open_turn(self.loop)
+
+    def __del__(self) -> None:
+        # CPython lets go of a loop's iterator right when the loop is left.
+        if self.has_begun and not self._is_over:
+            self._loops.left(self.loop)

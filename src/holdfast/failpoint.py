@@ -1,0 +1,52 @@
+"""Named crash points: free when disarmed, armed by crash tests and drills.
+
+A durable act is bracketed by `reach("area.before")` and `reach("area.after")`. Arming is by
+`arm(name, act)` in process, or by `HOLDFAST_FAILPOINT=name[:nth]` for a child that is to be killed.
+"""
+
+import os
+import signal
+from collections.abc import Callable
+
+_armed: dict[str, Callable[[], None]] = {}
+
+
+def reach(name: str) -> None:
+    """Do what is armed for `name`; nothing when disarmed."""
+    if _armed:
+        act = _armed.get(name)
+        if act is not None:
+            act()
+
+
+def arm(name: str, act: Callable[[], None]) -> None:
+    """Have `act` done each time `name` is reached."""
+    _armed[name] = act
+
+
+def disarm() -> None:
+    """Forget every armed point."""
+    _armed.clear()
+
+
+def kill_at(name: str, nth: int = 1) -> None:
+    """Arm `name` so that its `nth` reaching ends this process with SIGKILL."""
+    left = nth
+
+    def act() -> None:
+        nonlocal left
+        left -= 1
+        if left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    arm(name, act)
+
+
+def arm_from(setting: str) -> None:
+    """Arm what a setting such as `effect.called:2` says; an empty one arms nothing."""
+    if setting:
+        name, _, nth = setting.partition(":")
+        kill_at(name, int(nth or "1"))
+
+
+arm_from(os.environ.get("HOLDFAST_FAILPOINT", ""))

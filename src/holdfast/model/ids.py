@@ -1,0 +1,57 @@
+"""Names of things: run ids, row ids and call ids."""
+
+from collections.abc import Iterator
+
+import msgspec
+
+RUN_ID_CHARS_MAX = 200
+SEQ_BITS = 32
+SEQ_MAX = (1 << SEQ_BITS) - 1
+
+
+def check_run_id(text: str) -> str:
+    """Return `text` if it can name a run; raise `ValueError` saying why it cannot."""
+    if not text:
+        msg = "a run id is a non-empty string"
+        raise ValueError(msg)
+    if len(text) > RUN_ID_CHARS_MAX:
+        msg = f"a run id has at most {RUN_ID_CHARS_MAX} characters, this one has {len(text)}"
+        raise ValueError(msg)
+    if not text.isprintable() or text != text.strip():
+        msg = f"a run id is printable text without spaces around it, not {text!r}"
+        raise ValueError(msg)
+    return text
+
+
+def row_id(branch: int, seq: int) -> int:
+    """The id of a journal row: its branch and its place in it, in one ordered integer."""
+    assert 0 <= seq <= SEQ_MAX
+    return branch << SEQ_BITS | seq
+
+
+def branch_of(row: int) -> int:
+    """The branch a row id belongs to."""
+    return row >> SEQ_BITS
+
+
+def seq_of(row: int) -> int:
+    """The place of a row in its branch."""
+    return row & SEQ_MAX
+
+
+class Range(msgspec.Struct, frozen=True, array_like=True):
+    """Row ids from `first` to `last`, both included, on one branch."""
+
+    first: int
+    last: int
+
+
+def ranges(rows: Iterator[int]) -> list[Range]:
+    """Join ascending row ids into the fewest ranges."""
+    joined: list[Range] = []
+    for row in rows:
+        if joined and row == joined[-1].last + 1:
+            joined[-1] = Range(joined[-1].first, row)
+        elif not joined or row > joined[-1].last:
+            joined.append(Range(row, row))
+    return joined

@@ -1,0 +1,241 @@
+"""What a run's journal holds: rows of entries, in the order in which they became true.
+
+A row is everything one run added in one commit. Values inside entries are encoded bytes
+(`store/codec/values`), so that a timeline can be read without knowing any user's class.
+"""
+
+from typing import TypeAlias
+
+import msgspec
+
+from holdfast.model.ids import Range
+from holdfast.model.limits import SLA, Every
+from holdfast.model.run import Holder
+
+Scope: TypeAlias = int | bytes
+"""Turn n is n; the code before the first loop is -1, after the k-th loop -1-k; a call's id
+stands for what is called inside it."""
+
+
+class Usage(msgspec.Struct, frozen=True, array_like=True):
+    """Tokens and model of an answer; `None` is unknown, never zero."""
+
+    model: str | None = None
+    tokens_in: int | None = None
+    tokens_out: int | None = None
+
+
+class Asked(msgspec.Struct, frozen=True, array_like=True):
+    """One argument of a call, for people: its name, a short form, a mark of its content."""
+
+    name: str
+    brief: str
+    mark: bytes
+
+
+class Call(msgspec.Struct, frozen=True, array_like=True):
+    """Which question was asked: known by scope, function, arguments, and ordinal among equals.
+
+    `after` counts the answers its scope had received when the call began; `is_side` says that a
+    thread or task beside the agent's own asked it, so its place among others is not fixed.
+    """
+
+    scope: Scope
+    name: str
+    digest: bytes
+    ordinal: int
+    after: int
+    is_side: bool
+    asked: list[Asked]
+
+
+class Error(msgspec.Struct, frozen=True, array_like=True):
+    """An exception as recorded: class by name, arguments encoded where they can be."""
+
+    module: str
+    name: str
+    message: str
+    args: bytes | None = None
+    trace: str | None = None
+
+
+class Started(msgspec.Struct, frozen=True, array_like=True, tag=0):
+    """The run began: event 0, with the agent and its arguments."""
+
+    at: float
+    agent: str
+    module: str
+    version: str | None
+    args: bytes
+    digest: bytes
+    asked: list[Asked]
+    cadence: Every | None
+    sla: SLA | None
+    holder: Holder
+    holdfast: str
+    python: str
+
+
+class Resumed(msgspec.Struct, frozen=True, array_like=True, tag=1):
+    """A process took the run up again under a new epoch."""
+
+    at: float
+    epoch: int
+    holder: Holder
+    version: str | None
+
+
+class Answer(msgspec.Struct, frozen=True, array_like=True, tag=2):
+    """A step answered."""
+
+    call: Call
+    value: bytes
+    at: float
+    took_s: float
+    usage: Usage | None
+
+
+class Raised(msgspec.Struct, frozen=True, array_like=True, tag=3):
+    """A step raised; a replay raises it again if the run went on after it."""
+
+    call: Call
+    error: Error
+    at: float
+    took_s: float
+    attempt: int
+
+
+class Noted(msgspec.Struct, frozen=True, array_like=True, tag=4):
+    """A reading of clock, chance or a new id; it rides along with the next commit."""
+
+    call: Call
+    value: bytes
+
+
+class Intended(msgspec.Struct, frozen=True, array_like=True, tag=5):
+    """An effect is about to be done, for the `nth` time with this intent on its branch."""
+
+    call: Call
+    key: str
+    about: bytes
+    nth: int
+    args: bytes
+    at: float
+    epoch: int
+
+
+class Happened(msgspec.Struct, frozen=True, array_like=True, tag=6):
+    """An effect's outcome. `how` says what knew it: call, probe, repeat or person."""
+
+    call: Call
+    key: str
+    value: bytes
+    at: float
+    took_s: float
+    how: str
+    usage: Usage | None
+
+
+class Declined(msgspec.Struct, frozen=True, array_like=True, tag=7):
+    """An effect surely did not happen; a replay raises the error again.
+
+    Without an error (a probe or a person said so after a crash) the call is made anew.
+    """
+
+    call: Call
+    key: str
+    error: Error | None
+    at: float
+    took_s: float
+    how: str
+
+
+class TurnEnded(msgspec.Struct, frozen=True, array_like=True, tag=8):
+    """A turn's end: what it changed in the state.
+
+    The cadence marks it as a checkpoint; the loop is over when the agent has gone on to another
+    one; `used` is the run's usage so far.
+    """
+
+    turn: int
+    loop: int
+    at: float
+    delta: bytes | None
+    is_checkpoint: bool
+    is_loop_over: bool
+    used: Usage
+
+
+class LoopLeft(msgspec.Struct, frozen=True, array_like=True, tag=9):
+    """The loop was left inside a turn; what follows belongs to that turn."""
+
+    turn: int
+    loop: int
+    delta: bytes | None
+
+
+class Based(msgspec.Struct, frozen=True, array_like=True, tag=10):
+    """The whole state at a turn's end, so that a restart need not read what came before.
+
+    `outside` are the rows before this one whose entries a replay outside turns still needs.
+    """
+
+    turn: int
+    loop: int
+    state: bytes
+    outside: list[Range]
+
+
+class Saved(msgspec.Struct, frozen=True, array_like=True, tag=11):
+    """A checkpoint asked for by the agent in the middle of a turn: the whole state there."""
+
+    call: Call
+    turn: int
+    at: float
+    label: str | None
+    state: bytes
+
+
+class Finished(msgspec.Struct, frozen=True, array_like=True, tag=12):
+    """The agent returned."""
+
+    at: float
+    value: bytes
+    delta: bytes | None
+
+
+class Failed(msgspec.Struct, frozen=True, array_like=True, tag=13):
+    """The agent raised, or the run cannot go on by itself (`status` says which)."""
+
+    at: float
+    status: str
+    error: Error
+
+
+class Redone(msgspec.Struct, frozen=True, array_like=True, tag=14):
+    """The unfinished turn is run anew on this branch; `of` is the last row of the old one.
+
+    The entries that follow in the same row are the effects of that turn, which stand.
+    """
+
+    at: float
+    of: int
+    reason: str | None
+
+
+Entry: TypeAlias = (
+    Started | Resumed | Answer | Raised | Noted | Intended | Happened | Declined
+    | TurnEnded | LoopLeft | Based | Saved | Finished | Failed | Redone
+)  # fmt: skip
+
+
+class Row(msgspec.Struct, frozen=True, array_like=True):
+    """One commit of one run.
+
+    `base` is the row with the newest `Based` at or before this one, or -1; `turn` is the turn
+    that was open when the row was made, or -1.
+    """
+
+    base: int
+    turn: int
+    entries: list[Entry]

@@ -1,0 +1,72 @@
+"""A run: its status, who holds it, and what the store's catalog says of it."""
+
+from enum import StrEnum
+
+import msgspec
+
+
+class Status(StrEnum):
+    """Where a run stands. `RUNNING` without a living holder is a run to restart."""
+
+    RUNNING = "running"
+    FINISHED = "finished"
+    FAILED = "failed"
+    IN_DOUBT = "in doubt"
+    DIVERGED = "diverged"
+
+
+NEXT: dict[Status, frozenset[Status]] = {
+    Status.RUNNING: frozenset(Status),
+    Status.FINISHED: frozenset(),
+    Status.FAILED: frozenset({Status.RUNNING}),
+    Status.IN_DOUBT: frozenset({Status.RUNNING}),
+    Status.DIVERGED: frozenset({Status.RUNNING}),
+}
+"""Which status may follow which; a finished run stays finished."""
+
+
+class Holder(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The process that may write a run, as told to whoever asks."""
+
+    pid: int
+    host: str
+    since: float
+
+    def __str__(self) -> str:
+        return f"process {self.pid} on {self.host}"
+
+
+class RunBody(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What the catalog keeps of a run; sealed as one body so that it can be encrypted whole."""
+
+    id: str
+    agent: str
+    module: str
+    version: str | None = None
+    status: Status = Status.RUNNING
+    created: float
+    ended: float | None = None
+    holder: Holder
+    error: str | None = None
+
+
+class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """A run as `store.get` and `store.runs` show it."""
+
+    id: str
+    agent: str
+    module: str
+    version: str | None
+    status: Status
+    is_held: bool
+    created: float
+    ended: float | None
+    holder: Holder
+    epoch: int
+    branch: int
+    error: str | None
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether the run was left unfinished by a process that is gone."""
+        return self.status is Status.RUNNING and not self.is_held

@@ -1,0 +1,1 @@
+"""Judgement without hands: pure decisions over the model."""

@@ -1,0 +1,56 @@
+"""Tokens and model of an answer, read from the shapes that providers use."""
+
+from collections.abc import Mapping
+
+from holdfast.model.journal import Usage
+
+_IN = ("input_tokens", "prompt_tokens", "tokens_in")
+_OUT = ("output_tokens", "completion_tokens", "tokens_out")
+
+
+def usage_of(answer: object) -> Usage | None:
+    """The usage an answer reports (OpenAI, Anthropic, or a mapping's `usage`), or None.
+
+    What the answer does not say stays None; a count is never made up.
+    """
+    reported = _get(answer, "usage")
+    if reported is None:
+        return None
+    model = _get(answer, "model")
+    found = Usage(
+        model=model if isinstance(model, str) else None,
+        tokens_in=_count(reported, _IN),
+        tokens_out=_count(reported, _OUT),
+    )
+    return found if found != Usage() else None
+
+
+def total(usages: list[Usage]) -> Usage:
+    """The sum of what is known; a figure nobody reported stays None."""
+    models = {usage.model for usage in usages if usage.model is not None}
+    return Usage(
+        model=models.pop() if len(models) == 1 else None,
+        tokens_in=_sum([usage.tokens_in for usage in usages]),
+        tokens_out=_sum([usage.tokens_out for usage in usages]),
+    )
+
+
+def _get(value: object, name: str) -> object:
+    if isinstance(value, Mapping):
+        return value.get(name)
+    if isinstance(value, str | bytes | int | float | list | tuple) or value is None:
+        return None
+    return getattr(value, name, None)
+
+
+def _count(reported: object, names: tuple[str, ...]) -> int | None:
+    for name in names:
+        count = _get(reported, name)
+        if isinstance(count, int) and not isinstance(count, bool) and count >= 0:
+            return count
+    return None
+
+
+def _sum(counts: list[int | None]) -> int | None:
+    known = [count for count in counts if count is not None]
+    return sum(known) if known else None

@@ -1,0 +1,1 @@
+"""Where runs are kept: nothing half-written is ever visible."""

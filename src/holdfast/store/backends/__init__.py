@@ -1,0 +1,1 @@
+"""Rows and bytes on a disk or in memory; they know names, not checkpoints."""

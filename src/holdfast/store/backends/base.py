@@ -1,0 +1,116 @@
+"""What a backend of rows promises: reads, and one transaction at a time.
+
+A backend knows names and bytes, not what they mean. Every implementation passes
+`testing.contract.RecordsContract`.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunRow:
+    """A run in the catalog: `kid` is its keyed id, `head` its branch that goes on."""
+
+    no: int
+    kid: bytes
+    epoch: int
+    head: int
+    mac: bytes
+    body: bytes
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BranchRow:
+    """A line of a run's history, grown from row `at` of `parent` (both 0 for the first)."""
+
+    no: int
+    run: int
+    parent: int
+    at: int
+    mac: bytes
+    body: bytes
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JournalRow:
+    """One commit of one run."""
+
+    id: int
+    mac: bytes
+    body: bytes
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Create:
+    """Make a run. `build` is given the numbers of run and branch and returns their rows."""
+
+    kid: bytes
+    build: Callable[[int, int], tuple[RunRow, BranchRow, JournalRow]]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Append:
+    """Add a row to a run while `epoch` is still the run's epoch; else nothing is written.
+
+    `run` replaces the run's row in the same commit (its epoch may be higher: a takeover);
+    `intents` are indexed with the row.
+    """
+
+    no: int
+    epoch: int
+    row: JournalRow
+    run: RunRow | None = None
+    intents: Sequence[bytes] = field(default=())
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Grow:
+    """Start a branch while `epoch` is still the run's epoch; `build` is given its number."""
+
+    no: int
+    epoch: int
+    build: Callable[[int], tuple[BranchRow, RunRow, JournalRow]]
+    intents: Sequence[bytes] = field(default=())
+
+
+Write = Create | Append | Grow
+
+
+class Records(Protocol):
+    """Rows of a store. Once `commit` returns, what it wrote survives a power cut."""
+
+    def commit(self, writes: Sequence[Write]) -> list[int]:
+        """Do all `writes` in one transaction.
+
+        For each: the run's number (`Create`), the row's id (`Append`, `Grow`), or -1 where the
+        epoch has moved on (fenced) or the run exists already: that write alone did nothing.
+        """
+
+    def run(self, kid: bytes) -> RunRow | None:
+        """The run of that keyed id."""
+
+    def runs(self, before: int | None, limit: int) -> list[RunRow]:
+        """Up to `limit` runs, newest first, with numbers below `before`."""
+
+    def branch(self, no: int) -> BranchRow | None:
+        """The branch of that number."""
+
+    def branches(self, run: int) -> list[BranchRow]:
+        """Every branch of a run, oldest first."""
+
+    def rows(self, first: int, last: int) -> list[JournalRow]:
+        """The journal rows with ids from `first` to `last`, both included, in order."""
+
+    def last(self, branch: int) -> JournalRow | None:
+        """The newest journal row of a branch."""
+
+    def intended(self, run: int, intent: bytes) -> list[int]:
+        """Ids of the rows of a run that record this intent, in order."""
+
+    def revive(self) -> None:
+        """After a failed commit: open anew and read what stands. No-op on a sound backend."""
+
+    def close(self) -> None:
+        """Let go of everything. Idempotent."""

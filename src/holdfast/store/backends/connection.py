@@ -1,0 +1,121 @@
+"""A connection to the database file: settings read back, schema compared, foreign errors named."""
+
+import contextlib
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+from holdfast import failpoint
+from holdfast.errors import Damaged, NewerFormat, StoreBusy, StoreError, StoreUnwritable
+from holdfast.store.backends.schema import FORMAT, TABLES
+
+APPLICATION = 0x484F4C44
+"""`HOLD`: says whose file it is."""
+
+PRAGMAS: dict[str, int | str] = {
+    "journal_mode": "wal",
+    "synchronous": 2,
+    "wal_autocheckpoint": 0,
+    "mmap_size": 0,
+    "trusted_schema": 0,
+    "cell_size_check": 1,
+    "secure_delete": 1,
+    "fullfsync": 1,
+    "checkpoint_fullfsync": 1,
+}
+"""What every connection is set to, and is checked to be."""
+
+
+def connect(file: Path, *, for_reading: bool = False) -> sqlite3.Connection:
+    """Open the file with every setting of `PRAGMAS` in force."""
+    link = sqlite3.connect(
+        file, timeout=5.0, isolation_level=None, check_same_thread=False, cached_statements=64
+    )
+    for name, wanted in PRAGMAS.items():
+        link.execute(f"PRAGMA {name}={wanted}").fetchall()
+        found = link.execute(f"PRAGMA {name}").fetchone()
+        if name == "mmap_size" and found is None:
+            continue  # Built without memory mapping: there is nothing to switch off.
+        if found is None or found[0] != wanted:
+            link.close()
+            raise StoreUnwritable(str(file), f"SQLite did not take {name}={wanted}: {found}")
+    if for_reading:
+        link.execute("PRAGMA query_only=1")
+    return link
+
+
+def create(link: sqlite3.Connection, store_id: bytes) -> None:
+    """Make the tables if the file is new; a kill leaves it new."""
+    if link.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+        return
+    failpoint.reach("store.creating")
+    with transaction(link):
+        for sql in TABLES.values():
+            link.execute(sql)
+        link.execute("INSERT INTO meta VALUES ('store_id', ?)", (store_id,))
+        link.execute("INSERT INTO meta VALUES ('incompat', ?), ('compat', ?)", (b"", b""))
+        link.execute("INSERT INTO meta VALUES ('pad', ?)", (b"",))
+        link.execute(f"PRAGMA application_id={APPLICATION}")
+        link.execute(f"PRAGMA user_version={FORMAT}")
+    failpoint.reach("store.created")
+
+
+def check(link: sqlite3.Connection, file: Path) -> bytes:
+    """The store's id, once format and schema are exactly those this Holdfast writes."""
+    version = link.execute("PRAGMA user_version").fetchone()[0]
+    if version > FORMAT:
+        raise NewerFormat(str(file.parent), str(version), str(FORMAT))
+    if link.execute("PRAGMA application_id").fetchone()[0] != APPLICATION or version < FORMAT:
+        raise Damaged(str(file), "this is not a database of Holdfast")
+    found = dict(
+        link.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall()
+    )
+    if found != TABLES:
+        odd = min({*found.items()} ^ {*TABLES.items()})[0]
+        raise Damaged(f"{file}, schema", f"{odd} is not defined as Holdfast defines it")
+    meta = dict(link.execute("SELECT key, value FROM meta").fetchall())
+    if meta.get("incompat"):
+        flags = meta["incompat"].decode("utf-8", "replace")
+        raise NewerFormat(str(file.parent), f"{version} with {flags}", str(FORMAT))
+    store_id = meta.get("store_id")
+    if not isinstance(store_id, bytes) or len(store_id) != 16:  # noqa: PLR2004 a store id has 16 bytes
+        raise Damaged(f"{file}, meta", "the store has no id")
+    return store_id
+
+
+@contextlib.contextmanager
+def transaction(link: sqlite3.Connection) -> Iterator[None]:
+    """All or nothing; on an error nothing, and the error rises."""
+    link.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        link.execute("COMMIT")
+    except BaseException:
+        with contextlib.suppress(sqlite3.Error):
+            link.execute("ROLLBACK")
+        raise
+
+
+@contextlib.contextmanager
+def named(file: Path) -> Iterator[None]:
+    """Turn what SQLite raises into an error of ours that says what to do next."""
+    try:
+        yield
+    except (sqlite3.Error, UnicodeDecodeError, OverflowError) as error:
+        raise translate(error, file) from error
+
+
+def translate(error: Exception, file: Path) -> StoreError:
+    """The error of ours for an error of SQLite's."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    match code:
+        case sqlite3.SQLITE_FULL:
+            return StoreUnwritable(str(file.parent), "the disk is full")
+        case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_PERM:
+            return StoreUnwritable(str(file.parent), str(error))
+        case sqlite3.SQLITE_IOERR:
+            return StoreUnwritable(str(file.parent), f"the disk reported an error ({error})")
+        case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
+            return StoreBusy(str(file.parent), 5.0)
+        case _:
+            return Damaged(str(file), str(error))

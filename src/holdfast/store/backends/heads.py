@@ -1,0 +1,59 @@
+"""The head note: which rows were acknowledged last, kept beside the database.
+
+SQLite silently drops the end of a damaged write-ahead log. After each commit the newest row id
+and its hash are written to one of 64 slots of a small file, without a flush. The note may lag
+behind the database; it can never honestly be ahead, so a noted row that is not there means that
+acknowledged work is missing.
+"""
+
+import os
+import struct
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from holdfast.model.ids import branch_of
+from holdfast.store.backends.place import unwritable
+
+SLOTS = 64
+_SLOT = struct.Struct(">Q32sI")
+_SLOT_BYTES = 64
+
+
+class HeadNote:
+    """Slots of (row id, row hash, checksum), chosen by the row's branch."""
+
+    def __init__(self, path: Path) -> None:
+        try:
+            self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise unwritable(path.parent, error) from error
+
+    def write(self, row: int, mac: bytes) -> None:
+        """Note an acknowledged row."""
+        plain = struct.pack(">Q32s", row, mac)
+        slot = branch_of(row) % SLOTS * _SLOT_BYTES
+        os.pwrite(self._fd, plain + zlib.crc32(plain).to_bytes(4, "big"), slot)
+
+    def read(self) -> Iterator[tuple[int, bytes]]:
+        """The noted rows; a slot that was torn or never written says nothing."""
+        data = os.pread(self._fd, SLOTS * _SLOT_BYTES, 0)
+        for slot in range(0, len(data), _SLOT_BYTES):
+            part = data[slot : slot + _SLOT.size]
+            if len(part) == _SLOT.size:
+                row, mac, check = _SLOT.unpack(part)
+                if row and check == zlib.crc32(part[:-4]):
+                    yield row, mac
+
+    def close(self) -> None:
+        """Flush the note and close it."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.fsync(fd)
+            os.close(fd)
+
+    def abandon(self) -> None:
+        """Close without a flush: in a forked child the note is the parent's."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)

@@ -1,0 +1,113 @@
+"""Locks between processes: one for committing, one byte per run for its lease.
+
+Both belong to the open file description, so a kill frees them at once and a close of another
+descriptor of the same file does not.
+"""
+
+import contextlib
+import fcntl
+import os
+import struct
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from holdfast.clock import Clock
+from holdfast.errors import StoreBusy
+from holdfast.store.backends.place import unwritable
+
+IS_MAC = sys.platform == "darwin"
+# Python names these for Linux only; on macOS the numbers are those of its <sys/fcntl.h>.
+SETLK: int = 90 if IS_MAC else getattr(fcntl, "F_OFD_SETLK", 37)
+GETLK: int = 92 if IS_MAC else getattr(fcntl, "F_OFD_GETLK", 36)
+
+COMMIT_WAIT_S_MAX = 30.0
+_PAUSE_S_MIN, _PAUSE_S_MAX = 0.0001, 0.005
+
+
+class CommitLock:
+    """Held while a process commits or checkpoints its database: one at a time on a store."""
+
+    def __init__(self, path: Path, clock: Clock, wait_s_max: float = COMMIT_WAIT_S_MAX) -> None:
+        self._path, self._clock, self._wait_s_max = path, clock, wait_s_max
+        self._fd = _open(path)
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Hold the lock; `StoreBusy` when another process keeps it for too long."""
+        fd = self._fd
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self._wait(fd)
+        try:
+            yield
+        finally:
+            fcntl.flock(fd, fcntl.LOCK_UN)
+
+    def _wait(self, fd: int) -> None:
+        began, pause = self._clock.monotonic(), _PAUSE_S_MIN
+        while True:
+            self._clock.sleep(pause)
+            pause = min(pause * 1.5, _PAUSE_S_MAX)
+            try:
+                return fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                waited = self._clock.monotonic() - began
+                if waited > self._wait_s_max:
+                    raise StoreBusy(str(self._path.parent), waited) from None
+
+    def close(self) -> None:
+        """Close the descriptor; in a forked child this leaves the parent's lock alone."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+
+class ByteLocks:
+    """One lock for each number, all in one file: who works on which run."""
+
+    def __init__(self, path: Path) -> None:
+        self._fd = _open(path)
+
+    def take(self, number: int) -> bool:
+        """Lock `number`; False when another open file holds it."""
+        try:
+            fcntl.fcntl(self._fd, SETLK, _range(fcntl.F_WRLCK, number))
+        except (BlockingIOError, PermissionError):
+            return False
+        return True
+
+    def give(self, number: int) -> None:
+        """Unlock `number`."""
+        if self._fd >= 0:
+            fcntl.fcntl(self._fd, SETLK, _range(fcntl.F_UNLCK, number))
+
+    def is_taken(self, number: int) -> bool:
+        """Whether another open file holds `number` now."""
+        asked = fcntl.fcntl(self._fd, GETLK, _range(fcntl.F_WRLCK, number))
+        return _kind(asked) != fcntl.F_UNLCK
+
+    def close(self) -> None:
+        """Close the descriptor and with it every lock taken here."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+
+def _range(kind: int, number: int) -> bytes:
+    if IS_MAC:
+        return struct.pack("qqihh", number, 1, 0, kind, os.SEEK_SET)
+    return struct.pack("hhqqi4x", kind, os.SEEK_SET, number, 1, 0)
+
+
+def _kind(asked: bytes) -> int:
+    kind: int = struct.unpack_from("h", asked, 20 if IS_MAC else 0)[0]
+    return kind
+
+
+def _open(path: Path) -> int:
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise unwritable(path.parent, error) from error

@@ -1,0 +1,55 @@
+"""Where an embedded store may live: platform, file system, directory."""
+
+import errno
+import os
+import sys
+from pathlib import Path
+
+from holdfast.errors import StoreUnwritable, Unsupported
+
+NETWORK = frozenset(
+    {"9p", "afs", "beegfs", "ceph", "cifs", "coda", "glusterfs", "gfs2", "lustre", "ncpfs", "nfs"}
+    | {"nfs4", "ocfs2", "orangefs", "smb", "smb2", "smb3", "smbfs"}
+    | {"fuse.glusterfs", "fuse.sshfs", "fuse.s3fs", "fuse.rclone"}
+)
+"""File systems whose locks or shared memory do not hold what SQLite's WAL needs."""
+
+
+def prepare(path: Path, mounts: Path = Path("/proc/self/mountinfo")) -> None:
+    """Make the directory if it is missing; refuse a place that cannot keep the promises."""
+    if sys.platform == "win32":
+        raise Unsupported("Windows", "file locks and flushes there are not what Holdfast needs")
+    kind = file_system(path, mounts)
+    if kind in NETWORK:
+        raise Unsupported(str(path), f"{kind} is a network file system")
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise unwritable(path, error) from error
+    if not os.access(path, os.W_OK | os.X_OK):
+        raise StoreUnwritable(str(path), "the directory is not writable for this user")
+
+
+def file_system(path: Path, mounts: Path) -> str:
+    """The kind of file system `path` would lie on, or "" where the system does not say."""
+    try:
+        lines = mounts.read_text().splitlines()
+    except OSError:
+        return ""
+    target = str(path.absolute().resolve())
+    found, kind = "", ""
+    for line in lines:
+        before, _, after = line.partition(" - ")
+        fields, rest = before.split(" "), after.split(" ")
+        point = fields[4].replace("\\040", " ") if len(fields) > 4 and rest else ""  # noqa: PLR2004 the mount point is the fifth field
+        inside = target == point or target.startswith(point.rstrip("/") + "/")
+        if point and inside and len(point) >= len(found):
+            found, kind = point, rest[0]
+    return kind
+
+
+def unwritable(path: Path, error: OSError) -> StoreUnwritable:
+    """Say why the system refused a write, in words."""
+    if error.errno in (errno.EEXIST, errno.ENOTDIR):
+        return StoreUnwritable(str(path), "there is a file where the store's directory should be")
+    return StoreUnwritable(str(path), (error.strerror or str(error)).lower())

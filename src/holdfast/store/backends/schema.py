@@ -1,0 +1,34 @@
+"""Tables and statements of format 1, the same words for every SQL database."""
+
+FORMAT = 1
+"""The major version of the stored format; a store with a higher one is refused."""
+
+TABLES = {
+    "meta": "CREATE TABLE meta (key TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID",
+    "run": (
+        "CREATE TABLE run (no INTEGER PRIMARY KEY, kid BLOB NOT NULL UNIQUE, "
+        "epoch INTEGER NOT NULL, head INTEGER NOT NULL, mac BLOB NOT NULL, body BLOB NOT NULL)"
+    ),
+    "branch": (
+        "CREATE TABLE branch (no INTEGER PRIMARY KEY, run INTEGER NOT NULL, "
+        "parent INTEGER NOT NULL, at INTEGER NOT NULL, mac BLOB NOT NULL, body BLOB NOT NULL)"
+    ),
+    "branch_run": "CREATE INDEX branch_run ON branch (run)",
+    "j": "CREATE TABLE j (id INTEGER PRIMARY KEY, mac BLOB NOT NULL, body BLOB NOT NULL)",
+    "effect": (
+        "CREATE TABLE effect (run INTEGER NOT NULL, intent BLOB NOT NULL, id INTEGER NOT NULL, "
+        "PRIMARY KEY (run, intent, id)) WITHOUT ROWID"
+    ),
+}
+"""Name of each table or index → its exact definition; a store with any other is refused."""
+
+APPEND = "INSERT INTO j SELECT ?,?,? WHERE (SELECT epoch FROM run WHERE no=?)=?"
+RUN_INSERT = "INSERT INTO run (no, kid, epoch, head, mac, body) VALUES (?,?,?,?,?,?)"
+RUN_UPDATE = "UPDATE run SET epoch=?, head=?, mac=?, body=? WHERE no=? AND epoch=?"
+BRANCH_INSERT = "INSERT INTO branch (no, run, parent, at, mac, body) VALUES (?,?,?,?,?,?)"
+EFFECT_INSERT = "INSERT OR IGNORE INTO effect (run, intent, id) VALUES (?,?,?)"
+
+RUN_BY_KID = "SELECT no, kid, epoch, head, mac, body FROM run WHERE kid=?"
+RUNS_BELOW = "SELECT no, kid, epoch, head, mac, body FROM run WHERE no < ? ORDER BY no DESC LIMIT ?"
+BRANCH_BY_NO = "SELECT no, run, parent, at, mac, body FROM branch WHERE no=?"
+BRANCHES_OF_RUN = "SELECT no, run, parent, at, mac, body FROM branch WHERE run=? ORDER BY no"

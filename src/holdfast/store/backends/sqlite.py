@@ -1,0 +1,316 @@
+"""Records in one SQLite file: write-ahead log, one flush per commit, many processes."""
+
+import contextlib
+import secrets
+import sqlite3
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from holdfast import failpoint
+from holdfast.clock import Clock
+from holdfast.errors import Damaged, StoreClosed, StoreError, StoreUnwritable
+from holdfast.model.ids import row_id
+from holdfast.store.backends import schema
+from holdfast.store.backends.base import (
+    Append,
+    BranchRow,
+    Create,
+    Grow,
+    JournalRow,
+    RunRow,
+    Write,
+)
+from holdfast.store.backends.connection import check, connect, create, named, transaction
+from holdfast.store.backends.heads import HeadNote
+from holdfast.store.backends.locks import CommitLock
+
+FILE = "store.db"
+WAL_PAGES = 256
+"""The log is grown to this many pages once and reused: growing it doubles a commit's time."""
+_PAGE = 4096
+
+
+class SqliteRecords:
+    """Rows of an embedded store. One connection writes, one reads; each under its lock."""
+
+    def __init__(self, directory: Path, clock: Clock) -> None:
+        self._file = directory / FILE
+        self._lock = CommitLock(directory / "lock", clock)
+        self._heads = HeadNote(directory / "heads")
+        self._writing, self._reading = threading.Lock(), threading.RLock()
+        self._fault: StoreError | None = None
+        self._is_grown = False
+        self._pages = 0
+        with named(self._file):
+            self._open()
+
+    def _open(self) -> None:
+        with self._lock.held():
+            self._writer = connect(self._file)
+            create(self._writer, secrets.token_bytes(16))
+            self.store_id = check(self._writer, self._file)
+        self._reader = connect(self._file, for_reading=True)
+
+    def commit(self, writes: Sequence[Write]) -> list[int]:
+        """Do all `writes` in one transaction, durable when this returns."""
+        with self._writing:
+            self._refuse_if_unfit()
+            try:
+                with self._lock.held(), named(self._file):
+                    if not self._is_grown:
+                        self._grow()
+                    failpoint.reach("store.committing")
+                    done = self._do(writes)
+                    failpoint.reach("store.committed")
+                    self._note(writes, done)
+                    self._recycle(writes)
+            except StoreError as error:
+                self._fault = error
+                self._drop()
+                raise
+        return done
+
+    def _do(self, writes: Sequence[Write]) -> list[int]:
+        if len(writes) == 1:
+            write = writes[0]
+            if type(write) is Append and write.run is None and not write.intents:
+                return [self._append(write)]
+        with transaction(self._writer):
+            return [self._one(write) for write in writes]
+
+    def _one(self, write: Write) -> int:
+        match write:
+            case Append():
+                done = self._append(write)
+                if done >= 0 and write.run is not None:
+                    self._update(write.run, write.epoch)
+                self._index(write.no, write.intents, done)
+                return done
+            case Create():
+                return self._create(write)
+            case Grow():
+                return self._branch_off(write)
+
+    def _append(self, write: Append) -> int:
+        row = write.row
+        try:
+            found = self._writer.execute(
+                schema.APPEND, (row.id, row.mac, row.body, write.no, write.epoch)
+            )
+        except sqlite3.IntegrityError:
+            # Somebody wrote this place: we did, if it is the same row, else we are fenced.
+            known = self._writer.execute("SELECT mac FROM j WHERE id=?", (row.id,)).fetchone()
+            return row.id if known == (row.mac,) else -1
+        return row.id if found.rowcount == 1 else -1
+
+    def _create(self, write: Create) -> int:
+        link = self._writer
+        if link.execute("SELECT 1 FROM run WHERE kid=?", (write.kid,)).fetchone():
+            return -1
+        no = link.execute("SELECT coalesce(max(no), 0) + 1 FROM run").fetchone()[0]
+        run, branch, row = write.build(no, self._next_branch())
+        link.execute(schema.RUN_INSERT, (run.no, run.kid, run.epoch, run.head, run.mac, run.body))
+        self._insert_branch(branch)
+        link.execute("INSERT INTO j VALUES (?,?,?)", (row.id, row.mac, row.body))
+        return run.no
+
+    def _branch_off(self, write: Grow) -> int:
+        link = self._writer
+        epoch = link.execute("SELECT epoch FROM run WHERE no=?", (write.no,)).fetchone()
+        if epoch is None or epoch[0] != write.epoch:
+            return -1
+        branch, run, row = write.build(self._next_branch())
+        self._insert_branch(branch)
+        self._update(run, write.epoch)
+        link.execute("INSERT INTO j VALUES (?,?,?)", (row.id, row.mac, row.body))
+        self._index(write.no, write.intents, row.id)
+        return row.id
+
+    def _next_branch(self) -> int:
+        found = self._writer.execute("SELECT coalesce(max(no), 0) + 1 FROM branch").fetchone()
+        number: int = found[0]
+        return number
+
+    def _insert_branch(self, branch: BranchRow) -> None:
+        self._writer.execute(
+            schema.BRANCH_INSERT,
+            (branch.no, branch.run, branch.parent, branch.at, branch.mac, branch.body),
+        )
+
+    def _update(self, run: RunRow, epoch: int) -> None:
+        self._writer.execute(
+            schema.RUN_UPDATE, (run.epoch, run.head, run.mac, run.body, run.no, epoch)
+        )
+
+    def _index(self, run: int, intents: Sequence[bytes], row: int) -> None:
+        if row >= 0:
+            for intent in intents:
+                self._writer.execute(schema.EFFECT_INSERT, (run, intent, row))
+
+    def _note(self, writes: Sequence[Write], done: Sequence[int]) -> None:
+        for write, row in zip(writes, done, strict=True):
+            if type(write) is Append and row >= 0:
+                self._heads.write(row, write.row.mac)
+
+    def _grow(self) -> None:
+        """Make the log its full length once, unflushed; then empty it, flushed."""
+        self._is_grown = True
+        wal = self._file.with_name(FILE + "-wal")
+        if wal.exists() and wal.stat().st_size >= WAL_PAGES * _PAGE:
+            return
+        link = self._writer
+        link.execute("PRAGMA synchronous=OFF")
+        try:
+            for n in range(WAL_PAGES):
+                link.execute("UPDATE meta SET value=? WHERE key='pad'", (bytes([n % 256]),))
+        finally:
+            link.execute("PRAGMA synchronous=FULL")
+        if link.execute("PRAGMA synchronous").fetchone()[0] != 2:  # noqa: PLR2004 2 is FULL
+            raise StoreUnwritable(str(self._file), "SQLite did not go back to synchronous=FULL")
+        self._checkpoint()
+
+    def _recycle(self, writes: Sequence[Write]) -> None:
+        """Move the log into the database before it outgrows its length."""
+        for write in writes:
+            size = len(write.row.body) if type(write) is Append else _PAGE
+            self._pages += 2 + size // _PAGE
+        if self._pages >= WAL_PAGES * 3 // 4:
+            self._checkpoint()
+
+    def _checkpoint(self) -> None:
+        failpoint.reach("store.recycling")
+        self._writer.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+        failpoint.reach("store.recycled")
+        self._pages = 0
+
+    @contextlib.contextmanager
+    def _link(self) -> Iterator[sqlite3.Connection]:
+        with self._reading, named(self._file):
+            self._refuse_if_unfit()
+            yield self._reader
+
+    def run(self, kid: bytes) -> RunRow | None:
+        """The run of that keyed id."""
+        with self._link() as link:
+            found = link.execute(schema.RUN_BY_KID, (kid,)).fetchone()
+        return _run(found) if found else None
+
+    def runs(self, before: int | None, limit: int) -> list[RunRow]:
+        """Up to `limit` runs, newest first."""
+        with self._link() as link:
+            found = link.execute(
+                schema.RUNS_BELOW, (before if before is not None else 1 << 62, limit)
+            ).fetchall()
+        return [_run(each) for each in found]
+
+    def branch(self, no: int) -> BranchRow | None:
+        """The branch of that number."""
+        with self._link() as link:
+            found = link.execute(schema.BRANCH_BY_NO, (no,)).fetchone()
+        return _branch(found) if found else None
+
+    def branches(self, run: int) -> list[BranchRow]:
+        """Every branch of a run, oldest first."""
+        with self._link() as link:
+            found = link.execute(schema.BRANCHES_OF_RUN, (run,)).fetchall()
+        return [_branch(each) for each in found]
+
+    def rows(self, first: int, last: int) -> list[JournalRow]:
+        """The journal rows with ids from `first` to `last`, in order."""
+        with self._link() as link:
+            found = link.execute(
+                "SELECT id, mac, body FROM j WHERE id BETWEEN ? AND ? ORDER BY id", (first, last)
+            ).fetchall()
+        return [_row(each) for each in found]
+
+    def last(self, branch: int) -> JournalRow | None:
+        """The newest journal row of a branch."""
+        with self._link() as link:
+            found = link.execute(
+                "SELECT id, mac, body FROM j WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1",
+                (row_id(branch, 0), row_id(branch + 1, 0) - 1),
+            ).fetchone()
+        return _row(found) if found else None
+
+    def intended(self, run: int, intent: bytes) -> list[int]:
+        """Ids of the rows of a run that record this intent."""
+        with self._link() as link:
+            found = link.execute(
+                "SELECT id FROM effect WHERE run=? AND intent=? ORDER BY id", (run, intent)
+            ).fetchall()
+        return [each[0] for each in found]
+
+    def missing(self) -> list[int]:
+        """Acknowledged rows that the database does not hold as they were acknowledged."""
+        lost = []
+        for row, mac in self._heads.read():
+            found = self.rows(row, row)
+            if not found or found[0].mac != mac:
+                lost.append(row)
+        return lost
+
+    def integrity(self) -> list[str]:
+        """What SQLite's own check finds wrong in the file."""
+        with self._link() as link:
+            found = link.execute("PRAGMA integrity_check").fetchall()
+        return [str(each[0]) for each in found if each[0] != "ok"]
+
+    def revive(self) -> None:
+        """After a failed commit: connect anew; what stands on the disk is what counts."""
+        with self._writing, self._reading:
+            if self._fault is None or isinstance(self._fault, StoreClosed | Damaged):
+                return
+            with named(self._file):
+                self._open()
+            self._fault, self._is_grown = None, False
+
+    def _refuse_if_unfit(self) -> None:
+        if self._fault is not None:
+            raise self._fault
+
+    def _drop(self) -> None:
+        """A failed commit has an unknown outcome: this connection is never asked again."""
+        with self._reading:
+            for link in (self._writer, self._reader):
+                with contextlib.suppress(sqlite3.Error):
+                    link.close()
+
+    def abandon(self) -> StoreClosed:
+        """In a forked child: touch nothing of the parent's and refuse every call, saying why."""
+        self._writing, self._reading = threading.Lock(), threading.RLock()
+        fault = StoreClosed(str(self._file.parent), "was opened before this process forked")
+        self._fault = fault
+        self._lock.close()
+        self._heads.abandon()
+        return fault
+
+    def close(self) -> None:
+        """Empty the log into the database and close. Idempotent."""
+        with self._writing:
+            if isinstance(self._fault, StoreClosed):
+                return
+            if self._fault is None:
+                with self._reading, self._lock.held(), named(self._file):
+                    self._reader.close()
+                    failpoint.reach("store.closing")
+                    self._writer.close()
+                    failpoint.reach("store.closed")
+            self._fault = StoreClosed(str(self._file.parent), "is closed")
+            with contextlib.suppress(OSError):
+                self._heads.close()
+            self._lock.close()
+
+
+def _run(found: tuple[int, bytes, int, int, bytes, bytes]) -> RunRow:
+    no, kid, epoch, head, mac, body = found
+    return RunRow(no=no, kid=kid, epoch=epoch, head=head, mac=mac, body=body)
+
+
+def _branch(found: tuple[int, int, int, int, bytes, bytes]) -> BranchRow:
+    no, run, parent, at, mac, body = found
+    return BranchRow(no=no, run=run, parent=parent, at=at, mac=mac, body=body)
+
+
+def _row(found: tuple[int, bytes, bytes]) -> JournalRow:
+    return JournalRow(id=found[0], mac=found[1], body=found[2])

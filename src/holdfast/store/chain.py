@@ -1,0 +1,55 @@
+"""Hashes that bind every row to its place and to the row before it.
+
+SQLite does not check its pages. Each row carries the SHA-256 of its table, its store, its key
+columns, the hash it follows and its body; in an encrypted store the seal's tag stands there.
+"""
+
+import hashlib
+
+from holdfast.errors import Damaged
+from holdfast.store.backends.base import BranchRow, JournalRow, RunRow
+
+
+def keyed_id(store_id: bytes, run: str) -> bytes:
+    """The catalog key of a run id."""
+    return hashlib.sha256(b"kid" + store_id + run.encode("utf-8", "surrogatepass")).digest()[:16]
+
+
+def row_mac(store_id: bytes, row: int, before: bytes, body: bytes) -> bytes:
+    """The hash of a journal row that follows the row (or branch) with hash `before`."""
+    return hashlib.sha256(b"j" + store_id + row.to_bytes(8, "big") + before + body).digest()
+
+
+def branch_mac(store_id: bytes, row: BranchRow, before: bytes) -> bytes:
+    """The hash of a branch that grows from a row with hash `before` (empty for the first)."""
+    place = b"".join(n.to_bytes(8, "big") for n in (row.no, row.run, row.parent, row.at))
+    return hashlib.sha256(b"branch" + store_id + place + before + row.body).digest()
+
+
+def run_mac(store_id: bytes, row: RunRow) -> bytes:
+    """The hash of a run's catalog row."""
+    place = b"".join(n.to_bytes(8, "big") for n in (row.no, row.epoch, row.head))
+    return hashlib.sha256(b"run" + store_id + place + row.kid + row.body).digest()
+
+
+def check_run(store_id: bytes, row: RunRow) -> None:
+    """Raise `Damaged` unless the run's row is as it was written."""
+    if not _is_whole(row.mac, row.body, row.kid) or row.mac != run_mac(store_id, row):
+        raise Damaged(f"run number {row.no}", "its hash does not match its bytes")
+
+
+def check_branch(store_id: bytes, row: BranchRow, before: bytes) -> None:
+    """Raise `Damaged` unless the branch's row is as it was written."""
+    if not _is_whole(row.mac, row.body) or row.mac != branch_mac(store_id, row, before):
+        raise Damaged(f"branch {row.no}", "its hash does not match its bytes")
+
+
+def check_row(store_id: bytes, row: JournalRow, before: bytes) -> None:
+    """Raise `Damaged` unless the journal row is as it was written, after `before`."""
+    if not _is_whole(row.mac, row.body) or row.mac != row_mac(store_id, row.id, before, row.body):
+        raise Damaged(f"journal row {row.id:#x}", "its hash does not match its bytes or its place")
+
+
+def _is_whole(*parts: object) -> bool:
+    """Whether a damaged or hostile file gave bytes where bytes belong."""
+    return all(type(part) is bytes for part in parts)

@@ -1,0 +1,1 @@
+"""Values and stored bodies as bytes, and back."""

@@ -1,0 +1,90 @@
+"""The self-describing wrapper of every stored body: version, flags, key, length; zstd.
+
+| bytes | field | meaning |
+|---|---|---|
+| 1 | version | 1 |
+| 1 | flags | bit 0: the payload is one zstd frame; bit 1: it is encrypted (reserved); others 0 |
+| 2 | key id | 0: none; others reserved for encryption |
+| 4 | plain length | of the payload as it was given to `seal` |
+| rest | payload | |
+
+Numbers are big-endian. The frame says how to read a body, not that it is whole: the hash of the row
+or chunk that holds it does.
+"""
+
+import struct
+import sys
+from typing import Any, Final
+
+from holdfast import errors
+
+VERSION: Final = 1
+PLAIN_BYTES_MAX: Final = 512 * 1024 * 1024
+
+_HEADER: Final = struct.Struct(">BBHI")
+_COMPRESSED: Final = 1
+_ENCRYPTED: Final = 2
+_COMPRESS_BYTES_MIN: Final = 4096
+_LEVEL: Final = 1
+
+
+def seal(payload: bytes) -> bytes:
+    """The stored body of `payload`, compressed where that saves a tenth or more."""
+    plain = len(payload)
+    if plain > PLAIN_BYTES_MAX:
+        why = f"it has {plain:,} bytes, more than {PLAIN_BYTES_MAX:,}; keep it in a file"
+        raise errors.NotStorable("body", "bytes", why)
+    if plain >= _COMPRESS_BYTES_MIN:
+        packed: bytes = _zstd().compress(payload, _LEVEL)
+        if len(packed) * 10 <= plain * 9:
+            return _HEADER.pack(VERSION, _COMPRESSED, 0, plain) + packed
+    return _HEADER.pack(VERSION, 0, 0, plain) + payload
+
+
+def open_frame(body: bytes, where: str) -> bytes:
+    """The payload of a stored body; `Damaged(where, ...)` if it is not one that `seal` gave."""
+    if len(body) < _HEADER.size:
+        raise errors.Damaged(where, f"{len(body)} bytes are too short for a frame")
+    version, flags, key, plain = _HEADER.unpack_from(body)
+    if version != VERSION:
+        raise errors.Damaged(where, _unknown_version(version))
+    if flags & _ENCRYPTED:
+        raise errors.Damaged(where, f"it is encrypted and needs a key (key id {key})")
+    if flags & ~_COMPRESSED or key:
+        raise errors.Damaged(where, f"unknown flags {flags:#04x} or key id {key} in its frame")
+    if plain > PLAIN_BYTES_MAX:
+        raise errors.Damaged(where, f"its frame states {plain:,} bytes, more than any may have")
+    payload = body[_HEADER.size :]
+    if flags & _COMPRESSED:
+        payload = _decompress(payload, plain, where)
+    if len(payload) != plain:
+        raise errors.Damaged(where, f"its frame states {plain} bytes, it holds {len(payload)}")
+    return payload
+
+
+def _unknown_version(version: int) -> str:
+    if version > VERSION:
+        return f"a newer Holdfast wrote it (frame version {version}, known here: {VERSION})"
+    return f"its frame has version {version}, which was never written"
+
+
+def _decompress(packed: bytes, plain: int, where: str) -> bytes:
+    """At most one byte more than `plain`, whatever the packed bytes would become."""
+    zstd = _zstd()
+    opened = zstd.ZstdDecompressor()
+    try:
+        payload: bytes = opened.decompress(packed, max_length=plain + 1)
+    except zstd.ZstdError as error:
+        raise errors.Damaged(where, f"its payload is no zstd frame ({error})") from error
+    if not opened.eof or opened.unused_data:
+        raise errors.Damaged(where, "its payload is not exactly one zstd frame of its length")
+    return payload
+
+
+def _zstd() -> Any:  # noqa: ANN401 -- two modules with one face
+    # Small bodies are never compressed, so a program may well end without needing it.
+    if sys.version_info >= (3, 14):
+        from compression import zstd  # noqa: PLC0415
+    else:
+        from backports import zstd  # noqa: PLC0415
+    return zstd

@@ -1,0 +1,161 @@
+"""Which classes may be stored, under which name and version, and how old versions are read."""
+
+import dataclasses
+import threading
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from holdfast import errors
+from holdfast.store.codec import shapes
+from holdfast.store.codec.hints import classes_named
+from holdfast.store.codec.wire import Refusal, name_of
+
+Change = Callable[[Any], Any]
+C = TypeVar("C", bound=Change)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """A class that may be stored."""
+
+    cls: type[Any]
+    name: str
+    version: int
+    shape: shapes.Shape
+    is_declared: bool
+    """Registered by the user, not only found in an annotation."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Step:
+    to: int
+    change: Change
+
+
+class Registry:
+    """Names and classes, each way; nothing is ever imported to find one."""
+
+    def __init__(self) -> None:
+        self._by_name: dict[str, Entry] = {}
+        self._by_class: dict[type, Entry] = {}
+        self._steps: dict[tuple[str | type, int], _Step] = {}
+        self._unread: list[Callable[..., object]] = []
+        self._lock = threading.RLock()
+
+    def register(
+        self,
+        cls: type[Any],
+        *,
+        name: str | None = None,
+        version: int = 1,
+        encode: Callable[[Any], object] | None = None,
+        decode: Callable[[Any], object] | None = None,
+    ) -> None:
+        """Let instances of `cls` be stored as `name` in `version`."""
+        if (encode is None) != (decode is None):
+            raise errors.UsageError(f"{name_of(cls)}: give encode= and decode= together")
+        if encode is not None and decode is not None:
+            shape: shapes.Shape | None = shapes.custom(encode, decode)
+        else:
+            shape = shapes.shape_of(cls)
+        if shape is None:
+            raise errors.UsageError(
+                f"{name_of(cls)} is no dataclass, Enum, named tuple, Pydantic model or msgspec "
+                "Struct: register it with encode= and decode="
+            )
+        if version < 1:
+            raise errors.UsageError(f"{name_of(cls)}: version= counts from 1, not {version}")
+        full = name or default_name(cls)
+        self._enter(Entry(cls=cls, name=full, version=version, shape=shape, is_declared=True))
+
+    def migrate(self, kind: str | type, *, from_: int, to: int) -> Callable[[C], C]:
+        """Decorate the function that turns stored fields of version `from_` into those of `to`."""
+        if not 1 <= from_ < to:
+            raise errors.UsageError(f"a migration leads upwards, not from {from_} to {to}")
+
+        def keep(change: C) -> C:
+            with self._lock:
+                if (kind, from_) in self._steps:
+                    raise errors.UsageError(f"{kind}: version {from_} has a migration already")
+                self._steps[kind, from_] = _Step(to, change)
+            return change
+
+        return keep
+
+    def learn(self, owner: Callable[..., object]) -> None:
+        """Remember `owner`: the classes in its annotations may be stored."""
+        with self._lock:
+            self._unread.append(owner)
+
+    def of_class(self, cls: type) -> Entry | None:
+        """The entry of exactly this class."""
+        if cls not in self._by_class:
+            self._read_annotations()
+        return self._by_class.get(cls)
+
+    def of_name(self, name: str) -> Entry | None:
+        """The entry that is stored under `name`."""
+        if name not in self._by_name:
+            self._read_annotations()
+        return self._by_name.get(name)
+
+    def upgrade(self, entry: Entry, version: int, payload: object) -> object:
+        """What was stored in `version`, as today's version has it."""
+        at = version
+        while at < entry.version:
+            step = self._steps.get((entry.name, at)) or self._steps.get((entry.cls, at))
+            if step is None:
+                raise Refusal(
+                    entry.name,
+                    f"stored in version {version}, known here in version {entry.version}; add "
+                    f"`@holdfast.migrate({entry.name!r}, from_={at}, to={at + 1})`",
+                )
+            payload, at = step.change(payload), step.to
+        if at > entry.version:
+            raise Refusal(
+                entry.name,
+                f"stored in version {version}, newer than version {entry.version} which this "
+                "program knows; run the newer program",
+            )
+        return payload
+
+    def _read_annotations(self) -> None:
+        with self._lock:
+            waiting, self._unread = self._unread, []
+            for owner in waiting:
+                found, whole = classes_named(owner)
+                for cls in found:
+                    self._enter_found(cls)
+                if not whole:
+                    # A name may be defined by the time the next unknown class is met.
+                    self._unread.append(owner)
+
+    def _enter_found(self, cls: type) -> None:
+        shape, name = shapes.shape_of(cls), default_name(cls)
+        known = self._by_name.get(name)
+        if shape is None or cls in self._by_class or (known is not None and known.is_declared):
+            return
+        self._enter(Entry(cls=cls, name=name, version=1, shape=shape, is_declared=False))
+
+    def _enter(self, entry: Entry) -> None:
+        with self._lock:
+            known = self._by_name.get(entry.name)
+            if known is not None and known.cls is not entry.cls:
+                if default_name(known.cls) != default_name(entry.cls):
+                    raise errors.UsageError(
+                        f"the name {entry.name!r} stands for {name_of(known.cls)} already; "
+                        f"register {name_of(entry.cls)} with another name="
+                    )
+                # The same declaration run again, as in a notebook: the newest class counts.
+                del self._by_class[known.cls]
+            before = self._by_class.get(entry.cls)
+            if before is not None:
+                # What was stored under an earlier name of the class is still found.
+                self._by_name[before.name] = entry
+            self._by_name[entry.name] = entry
+            self._by_class[entry.cls] = entry
+
+
+def default_name(cls: type) -> str:
+    """The name of a class that was given none."""
+    return f"{cls.__module__}:{cls.__qualname__}"

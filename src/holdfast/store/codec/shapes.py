@@ -1,0 +1,215 @@
+"""How instances of declared classes are taken apart and made again: no `__init__`, no pickle.
+
+An instance is stored as its *fields*, a dict that migrations can rewrite, and for some classes a
+*rest* that belongs to the class's machinery. Making it again sets the fields as they were stored
+and runs no code of the class, except `__post_init__` of a msgspec Struct, whose effect on the
+fields is overwritten.
+"""
+
+import dataclasses
+import enum
+import functools
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from holdfast.store.codec.wire import Refusal, name_of
+
+# `object.__new__` cannot make these, and their own contents would be missing among the fields.
+_BUILT_IN_BASES: Final = (
+    int, float, complex, str, bytes, bytearray, list, dict, tuple, set, frozenset, BaseException,
+)  # fmt: skip
+
+FIELDS_SET: Final = "set"
+"""What a Pydantic model was given and what it took from defaults: no part of its content."""
+
+Taken = tuple[object, dict[str, object] | None]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """What kind of class this is: `take` gives fields and rest, `make` the instance again."""
+
+    take: Callable[[Any], Taken]
+    make: Callable[[type[Any], Any, Any], object]
+    has_fields: bool = True
+
+
+def shape_of(cls: type) -> Shape | None:
+    """The shape of a class that can be stored without further words; None for others."""
+    if issubclass(cls, enum.Enum):
+        return _FLAG if issubclass(cls, enum.Flag) else _ENUM
+    if issubclass(cls, tuple):
+        return _NAMED_TUPLE if hasattr(cls, "_fields") else None
+    if issubclass(cls, msgspec.Struct):
+        return _STRUCT
+    if issubclass(cls, _BUILT_IN_BASES):
+        return None
+    if is_pydantic(cls):
+        return _PYDANTIC
+    return _DATACLASS if dataclasses.is_dataclass(cls) else None
+
+
+def custom(encode: Callable[[Any], object], decode: Callable[[Any], object]) -> Shape:
+    """The shape of a class whose user says how it becomes a value and back."""
+
+    def make(cls: type, payload: object, _rest: object) -> object:
+        made = decode(payload)
+        if type(made) is not cls:
+            raise Refusal(name_of(cls), f"its `decode` gave a {name_of(type(made))}")
+        return made
+
+    return Shape(take=lambda value: (encode(value), None), make=make, has_fields=False)
+
+
+def is_pydantic(cls: type) -> bool:
+    """Whether `cls` is a Pydantic model; without Pydantic loaded, nothing is."""
+    pydantic = sys.modules.get("pydantic.main")
+    return pydantic is not None and issubclass(cls, pydantic.BaseModel)
+
+
+def _take_enum(member: enum.Enum) -> Taken:
+    return {"name": member.name}, None
+
+
+def _make_enum(cls: type[enum.Enum], fields: Mapping[str, Any], _rest: object) -> object:
+    name = fields["name"]
+    if name not in cls.__members__:
+        raise Refusal(name_of(cls), f"stored as {name!r}, which is no longer a member; {_MIGRATE}")
+    return cls.__members__[name]
+
+
+def _take_flag(member: enum.Flag) -> Taken:
+    return {"value": member.value}, None
+
+
+def _make_flag(cls: type[enum.Flag], fields: Mapping[str, Any], _rest: object) -> object:
+    return cls(fields["value"])
+
+
+def _take_named_tuple(value: Any) -> Taken:  # noqa: ANN401 -- any named tuple
+    return dict(zip(value._fields, value, strict=True)), None
+
+
+def _make_named_tuple(cls: Any, fields: Mapping[str, Any], _rest: object) -> object:  # noqa: ANN401
+    defaults = {name: functools.partial(_same, it) for name, it in cls._field_defaults.items()}
+    whole = _complete(cls, fields, {name: defaults.get(name) for name in cls._fields})
+    return tuple.__new__(cls, (whole[name] for name in cls._fields))
+
+
+def _take_struct(value: msgspec.Struct) -> Taken:
+    names = value.__struct_fields__
+    _refuse_strays(value, names)
+    return {name: getattr(value, name) for name in names}, None
+
+
+def _make_struct(cls: type[msgspec.Struct], fields: Mapping[str, Any], _rest: object) -> object:
+    defaults: dict[str, Callable[[], object] | None] = {}
+    for field in msgspec.structs.fields(cls):
+        if field.default is not msgspec.NODEFAULT:
+            defaults[field.name] = functools.partial(_same, field.default)
+        elif field.default_factory is not msgspec.NODEFAULT:
+            defaults[field.name] = field.default_factory
+        else:
+            defaults[field.name] = None
+    whole = _complete(cls, fields, defaults)
+    value = cls(**whole)
+    if hasattr(cls, "__post_init__"):
+        for name, item in whole.items():
+            msgspec.structs.force_setattr(value, name, item)
+    return value
+
+
+def _take_dataclass(value: Any) -> Taken:  # noqa: ANN401 -- any dataclass
+    names = [field.name for field in dataclasses.fields(value)]
+    _refuse_strays(value, names)
+    # A field with init=False may never have been set; it is left out and stays unset.
+    return {name: getattr(value, name) for name in names if hasattr(value, name)}, None
+
+
+def _make_dataclass(cls: type[Any], fields: Mapping[str, Any], _rest: object) -> object:
+    defaults: dict[str, Callable[[], object] | None] = {}
+    for field in dataclasses.fields(cls):
+        if field.default is not dataclasses.MISSING:
+            defaults[field.name] = functools.partial(_same, field.default)
+        elif field.default_factory is not dataclasses.MISSING:
+            defaults[field.name] = field.default_factory
+        elif field.init or field.name in fields:
+            defaults[field.name] = None
+    value = object.__new__(cls)
+    for name, item in _complete(cls, fields, defaults).items():
+        object.__setattr__(value, name, item)
+    return value
+
+
+def _take_pydantic(model: Any) -> Taken:  # noqa: ANN401 -- any Pydantic model
+    held = model.__dict__
+    fields = {name: held[name] for name in type(model).__pydantic_fields__ if name in held}
+    rest = {
+        FIELDS_SET: sorted(model.__pydantic_fields_set__),
+        "extra": model.__pydantic_extra__,
+        "private": model.__pydantic_private__,
+    }
+    return fields, rest
+
+
+def _make_pydantic(cls: Any, fields: Mapping[str, Any], rest: Any) -> object:  # noqa: ANN401
+    known = cls.__pydantic_fields__
+    defaults = {
+        name: None
+        if info.is_required()
+        else functools.partial(info.get_default, call_default_factory=True)
+        for name, info in known.items()
+    }
+    kept = {*known, *(rest["extra"] or ())}
+    model = cls.__new__(cls)
+    model.__setstate__(
+        {
+            "__dict__": _complete(cls, fields, defaults),
+            "__pydantic_fields_set__": kept.intersection(rest[FIELDS_SET]),
+            "__pydantic_extra__": rest["extra"],
+            "__pydantic_private__": rest["private"],
+        }
+    )
+    return model
+
+
+def _complete(
+    cls: type, fields: Mapping[str, Any], defaults: Mapping[str, Callable[[], object] | None]
+) -> dict[str, Any]:
+    """The stored fields in the class's order, newer fields by their default; refuse a misfit."""
+    gone = [name for name in fields if name not in defaults]
+    missing = [name for name in defaults if name not in fields and defaults[name] is None]
+    if gone or missing:
+        facts = [f"stored with {name!r}, which the class no longer has" for name in gone]
+        facts += [f"stored without {name!r}, which has no default" for name in missing]
+        raise Refusal(name_of(cls), f"{'; '.join(facts)}; {_MIGRATE}")
+    made = {name: make() for name, make in defaults.items() if name not in fields and make}
+    return {name: fields[name] if name in fields else made[name] for name in defaults}
+
+
+def _refuse_strays(value: object, names: list[str] | tuple[str, ...]) -> None:
+    """Refuse attributes beside the fields: they would be lost without a word."""
+    for name in getattr(value, "__dict__", {}):
+        cached = isinstance(getattr(type(value), name, None), functools.cached_property)
+        if name not in names and not cached:
+            raise Refusal(
+                name_of(type(value)),
+                f"its attribute {name!r} is not one of its fields and would be lost; "
+                "declare it, or `holdfast.register` the class with encode= and decode=",
+            )
+
+
+def _same(value: object) -> object:
+    return value
+
+
+_MIGRATE = "register the class with a higher version= and a `holdfast.migrate` from the stored one"
+_ENUM = Shape(take=_take_enum, make=_make_enum)
+_FLAG = Shape(take=_take_flag, make=_make_flag)
+_NAMED_TUPLE = Shape(take=_take_named_tuple, make=_make_named_tuple)
+_STRUCT = Shape(take=_take_struct, make=_make_struct)
+_DATACLASS = Shape(take=_take_dataclass, make=_make_dataclass)
+_PYDANTIC = Shape(take=_take_pydantic, make=_make_pydantic)

@@ -1,0 +1,166 @@
+"""Commits shared by the runs of one process: whoever is first writes for all who wait."""
+
+import threading
+from asyncio import AbstractEventLoop, Future, get_running_loop
+from collections import deque
+
+from holdfast.store.backends.base import Records, Write
+
+BATCH_MAX = 256
+
+
+class Ticket:
+    """A write on its way: `done` is what `Records.commit` said of it."""
+
+    __slots__ = ("done", "error", "is_over", "loop", "waiter", "wake", "write")
+
+    def __init__(self, write: Write) -> None:
+        self.write = write
+        self.done = -1
+        self.error: Exception | None = None
+        self.is_over = False
+        self.wake: threading.Event | None = None
+        self.loop: AbstractEventLoop | None = None
+        self.waiter: Future[None] | None = None
+
+    def outcome(self) -> int:
+        """What the commit said; raises what it raised."""
+        if self.error is not None:
+            raise self.error
+        return self.done
+
+
+class Committer:
+    """A queue in front of `Records.commit`. Writes of one run stay in order."""
+
+    def __init__(self, records: Records) -> None:
+        self._records = records
+        self._queue: deque[Ticket] = deque()
+        self._leading = threading.Lock()
+        self._hand: threading.Thread | None = None
+        self._called = threading.Event()
+        self._is_closed = False
+        self._fault: Exception | None = None
+
+    def submit(self, write: Write) -> Ticket:
+        """Queue a write. It is committed even if nobody waits for it, once anybody does."""
+        ticket = Ticket(write)
+        self._queue.append(ticket)
+        return ticket
+
+    def finish(self, ticket: Ticket) -> int:
+        """Wait until the write is durable, leading the commit when nobody else does."""
+        while not ticket.is_over:
+            if self._fault is not None:
+                raise self._fault
+            if self._leading.acquire(blocking=False):
+                try:
+                    self._drain()
+                finally:
+                    self._leading.release()
+                self._pass_on()
+            else:
+                self._await_leader(ticket)
+        return ticket.outcome()
+
+    def _await_leader(self, ticket: Ticket) -> None:
+        ticket.wake = wake = threading.Event()
+        # The leader may have finished between our look and the event: look once more.
+        if not ticket.is_over and self._leading.locked():
+            wake.wait(0.05)
+
+    def _drain(self) -> None:
+        queue = self._queue
+        batch: list[Ticket] = []
+        while queue and len(batch) < BATCH_MAX:
+            batch.append(queue.popleft())
+        if not batch:
+            return
+        try:
+            results = self._records.commit([ticket.write for ticket in batch])
+        except KeyboardInterrupt:
+            # Ctrl-C reached the thread that led. What it wrote is recognised when written again.
+            queue.extendleft(reversed(batch))
+            raise
+        except Exception as error:  # noqa: BLE001 it rises where each write is waited for
+            for ticket in batch:
+                ticket.error = error
+        else:
+            for ticket, done in zip(batch, results, strict=True):
+                ticket.done = done
+        _settle(batch)
+
+    def _pass_on(self) -> None:
+        """Somebody may have queued while we led: wake one to lead next."""
+        try:
+            ticket = self._queue[0]
+        except IndexError:
+            return
+        if ticket.wake is not None:
+            ticket.wake.set()
+        elif ticket.waiter is not None:
+            self._called.set()
+
+    async def afinish(self, ticket: Ticket) -> int:
+        """Wait until the write is durable while the event loop goes on.
+
+        A cancelled caller leaves; its write is committed all the same.
+        """
+        if not ticket.is_over:
+            loop = get_running_loop()
+            waiter = loop.create_future()
+            ticket.loop, ticket.waiter = loop, waiter
+            self._call_hand()
+            if ticket.is_over:  # Settled by another leader before it saw the waiter.
+                return ticket.outcome()
+            await waiter
+        return ticket.outcome()
+
+    def _call_hand(self) -> None:
+        if self._hand is None:
+            self._hand = threading.Thread(target=self._serve, name="holdfast-commit", daemon=True)
+            self._hand.start()
+        self._called.set()
+
+    def _serve(self) -> None:
+        while not self._is_closed:
+            self._called.wait()
+            self._called.clear()
+            while self._queue and not self._is_closed:
+                with self._leading:
+                    self._drain()
+                self._pass_on()
+
+    def refuse(self, fault: Exception) -> None:
+        """In a forked child: every wait raises `fault`; the locks are the parent's."""
+        self._fault, self._is_closed = fault, True
+
+    def close(self) -> None:
+        """Commit what is queued and end the thread."""
+        with self._leading:
+            while self._queue:
+                self._drain()
+        self._is_closed = True
+        self._called.set()
+        if self._hand is not None:
+            self._hand.join()
+            self._hand = None
+
+
+def _settle(batch: list[Ticket]) -> None:
+    loops: dict[AbstractEventLoop, list[Future[None]]] = {}
+    for ticket in batch:
+        ticket.is_over = True
+        if ticket.wake is not None:
+            ticket.wake.set()
+        if ticket.waiter is not None and ticket.loop is not None:
+            loops.setdefault(ticket.loop, []).append(ticket.waiter)
+    for loop, waiters in loops.items():
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(_release, waiters)
+
+
+def _release(waiters: list["Future[None]"]) -> None:
+    for waiter in waiters:
+        if not waiter.done():
+            waiter.set_result(None)

@@ -1,0 +1,94 @@
+"""Who may write a run: lease, heartbeat, takeover.
+
+The lease decides who tries; the epoch in each commit decides who wins. A lock on one byte per
+run is freed by the kernel when its process dies, so a dead holder's run is taken at once. A held
+lock whose beat stands still for `STALL_S` of the observer's own monotonic clock is a stalled
+process: its run may be taken by raising the epoch, and it is fenced when it wakes up.
+"""
+
+import os
+import struct
+from pathlib import Path
+
+from holdfast.clock import Clock
+from holdfast.store.backends.locks import ByteLocks
+from holdfast.store.backends.place import unwritable
+
+BEAT_S = 1.0
+STALL_S = 8.0
+_BEAT = struct.Struct(">Qd")
+_LOOK_S = 0.1
+
+
+class Leases:
+    """The leases of one store handle: at most one holder per run, this handle included."""
+
+    def __init__(self, directory: Path, clock: Clock, stall_s: float = STALL_S) -> None:
+        self._clock, self._stall_s = clock, stall_s
+        self._locks = ByteLocks(directory / "leases")
+        try:
+            self._beats = os.open(directory / "beats", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            self._locks.close()
+            raise unwritable(directory, error) from error
+        self._held: dict[int, int] = {}
+
+    def take(self, run: int) -> bool:
+        """Hold the run; False when a living process (or this one) has it.
+
+        Waits up to the stall time when the holder shows no sign of life.
+        """
+        if run in self._held:
+            return False
+        if not self._locks.take(run) and self._is_beating(run):
+            return False
+        self._held[run] = 0
+        self.beat()
+        return True
+
+    def _is_beating(self, run: int) -> bool:
+        """Watch a held run: True as soon as it beats, False after the stall time without."""
+        count, at = self._read(run)
+        if 0 <= self._clock.monotonic() - at < 2 * BEAT_S:
+            return True
+        began = self._clock.monotonic()
+        while self._clock.monotonic() - began < self._stall_s:
+            self._clock.sleep(_LOOK_S)
+            if self._read(run)[0] != count:
+                return True
+            if self._locks.take(run):
+                return False
+        return False
+
+    def _read(self, run: int) -> tuple[int, float]:
+        data = os.pread(self._beats, _BEAT.size, run * _BEAT.size)
+        if len(data) < _BEAT.size:
+            return 0, -1e9
+        count, at = _BEAT.unpack(data)
+        return count, at
+
+    def beat(self) -> None:
+        """Say for every held run that this process is alive."""
+        now = self._clock.monotonic()
+        for run in list(self._held):
+            self._held[run] += 1
+            count = os.getpid() << 32 | self._held[run]
+            os.pwrite(self._beats, _BEAT.pack(count, now), run * _BEAT.size)
+            self._locks.take(run)  # Ours already, or left by a stalled process that woke up.
+
+    def is_held(self, run: int) -> bool:
+        """Whether some process holds the run now."""
+        return run in self._held or self._locks.is_taken(run)
+
+    def give(self, run: int) -> None:
+        """Let the run go."""
+        if self._held.pop(run, None) is not None:
+            self._locks.give(run)
+
+    def close(self) -> None:
+        """Let every run go."""
+        self._held.clear()
+        self._locks.close()
+        fd, self._beats = self._beats, -1
+        if fd >= 0:
+            os.close(fd)

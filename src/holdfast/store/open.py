@@ -1,0 +1,76 @@
+"""A store's path → everything that reads and writes it; the one place that names backends."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from holdfast.clock import Clock
+from holdfast.errors import Damaged, StoreClosed, StoreNotFound
+from holdfast.store.backends.place import prepare
+from holdfast.store.backends.sqlite import FILE, SqliteRecords
+from holdfast.store.committer import Committer
+from holdfast.store.leases import STALL_S, Leases
+from holdfast.store.reader import Reader
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Opened:
+    """The parts of an open store."""
+
+    path: Path
+    records: SqliteRecords
+    leases: Leases
+    reader: Reader
+    committer: Committer
+
+    def close(self) -> None:
+        """Commit what is queued, then let go of files and locks."""
+        self.committer.close()
+        self.leases.close()
+        self.records.close()
+
+    def abandon(self) -> StoreClosed:
+        """In a forked child: let go without touching what is the parent's; says why."""
+        fault = self.records.abandon()
+        self.committer.refuse(fault)
+        self.leases.close()
+        return fault
+
+
+def open_store(
+    path: Path,
+    clock: Clock,
+    *,
+    must_exist: bool = False,
+    must_be_whole: bool = True,
+    stall_s: float = STALL_S,
+) -> Opened:
+    """Open the embedded store at `path`, making it unless `must_exist`.
+
+    `must_be_whole` refuses a store that misses acknowledged work; `verify` opens it to look.
+    """
+    if must_exist and not (path / FILE).exists():
+        raise StoreNotFound(str(path))
+    prepare(path)
+    records = SqliteRecords(path, clock)
+    try:
+        if must_be_whole:
+            _refuse_missing(path, records.missing())
+        leases = Leases(path, clock, stall_s)
+    except BaseException:
+        records.close()
+        raise
+    return Opened(
+        path=path,
+        records=records,
+        leases=leases,
+        reader=Reader(records, records.store_id),
+        committer=Committer(records),
+    )
+
+
+def _refuse_missing(path: Path, lost: list[int]) -> None:
+    if lost:
+        raise Damaged(
+            f"the store at {path}",
+            f"{len(lost)} acknowledged rows are missing or changed, first {lost[0]:#x}",
+        )

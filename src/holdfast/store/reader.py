@@ -1,0 +1,190 @@
+"""What a store holds, read and checked: runs, branches, journals.
+
+Reading always verifies: a run's row against its hash, journal rows against the chain of hashes
+they follow. What does not match is named and never used.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TypeVar
+
+import msgspec
+
+from holdfast.errors import Damaged
+from holdfast.model.ids import Range, branch_of, row_id, seq_of
+from holdfast.model.journal import Based, Row
+from holdfast.model.run import RunBody
+from holdfast.store.backends.base import BranchRow, JournalRow, Records, RunRow
+from holdfast.store.chain import check_branch, check_row, check_run, keyed_id
+from holdfast.store.codec.frame import open_frame
+
+T = TypeVar("T")
+
+_decode_run = msgspec.msgpack.Decoder(RunBody).decode
+_decode_row = msgspec.msgpack.Decoder(Row).decode
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Run:
+    """A run of the catalog, checked."""
+
+    row: RunRow
+    body: RunBody
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Placed:
+    """A journal row with its id, its hash and its size on disk."""
+
+    id: int
+    mac: bytes
+    size: int
+    row: Row
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class History:
+    """What a restart needs: the rows since the newest base, and earlier ones it points to."""
+
+    run: Run
+    rows: list[Placed]
+    outside: list[Placed]
+
+    @property
+    def last(self) -> Placed:
+        """The newest row of the run's head."""
+        return self.rows[-1]
+
+
+class Reader:
+    """Checked reads over any backend of rows."""
+
+    def __init__(self, records: Records, store_id: bytes) -> None:
+        self._records, self.store_id = records, store_id
+
+    def find(self, run: str) -> Run | None:
+        """The run of that id, or None."""
+        row = self._records.run(keyed_id(self.store_id, run))
+        if row is None:
+            return None
+        found = self._open_run(row)
+        if found.body.id != run:
+            raise Damaged(f"run number {row.no}", f"it is filed as {run} but says {found.body.id}")
+        return found
+
+    def runs(self, before: int | None = None) -> Iterator[Run]:
+        """Every run, newest first; `before` is a run number to start below."""
+        page = 64
+        while True:
+            rows = self._records.runs(before, page)
+            for row in rows:
+                yield self._open_run(row)
+            if len(rows) < page:
+                return
+            before, page = rows[-1].no, 1024
+
+    def _open_run(self, row: RunRow) -> Run:
+        check_run(self.store_id, row)
+        where = f"run number {row.no}"
+        return Run(row=row, body=_body(_decode_run, row.body, where))
+
+    def history(self, run: Run) -> History:
+        """The rows that a restart of the run's head needs."""
+        last = self._records.last(run.row.head)
+        if last is None:
+            raise Damaged(f"run {run.body.id}", "its newest branch holds no rows")
+        first = _body(_decode_row, last.body, f"journal row {last.id:#x}").base
+        start = first if first >= 0 else self.first(run.row.head)
+        rows = list(self.rows(run.row.head, start, last.id))
+        outside = [
+            placed
+            for entry in rows[0].row.entries
+            if isinstance(entry, Based)
+            for each in entry.outside
+            for placed in self._segment(self._branch(branch_of(each.first)), each)
+        ]
+        return History(run=run, rows=rows, outside=outside)
+
+    def row(self, id_: int) -> Placed:
+        """One journal row, checked against the row before it."""
+        return next(iter(self._segment(self._branch(branch_of(id_)), Range(id_, id_))))
+
+    def rows(self, head: int, first: int, last: int) -> Iterator[Placed]:
+        """The rows of a line of history from `first` to `last`, checked and without a gap."""
+        line = self.line(head)
+        for branch, after in zip(line, [*line[1:], None], strict=True):
+            if branch.no < branch_of(first):
+                continue
+            low = max(first, row_id(branch.no, _first_seq(branch)))
+            high = last if after is None else after.at
+            yield from self._segment(branch, Range(low, high))
+
+    def line(self, head: int) -> list[BranchRow]:
+        """The branches from the first to `head`, each grown from the one before."""
+        line = [self._branch(head)]
+        while line[-1].parent:
+            line.append(self._branch(line[-1].parent))
+        return line[::-1]
+
+    def first(self, head: int) -> int:
+        """The id of the first row of the line of history that ends in `head`."""
+        return row_id(self.line(head)[0].no, 0)
+
+    def branches(self, run: Run) -> list[BranchRow]:
+        """Every branch of a run, oldest first, checked."""
+        return [self._branch(row.no) for row in self._records.branches(run.row.no)]
+
+    def end(self, branch: int) -> int:
+        """The id of a branch's newest row."""
+        last = self._records.last(branch)
+        if last is None:
+            raise Damaged(f"branch {branch}", "it holds no rows")
+        return last.id
+
+    def intended(self, run: int, intent: bytes, head: int) -> int:
+        """How often this intent was recorded on the line of history that ends in `head`."""
+        ends = {after.parent: after.at for after in self.line(head)}
+        ends[head] = row_id(head + 1, 0)
+        return sum(
+            id_ <= ends.get(branch_of(id_), -1) for id_ in self._records.intended(run, intent)
+        )
+
+    def _branch(self, no: int) -> BranchRow:
+        row = self._records.branch(no)
+        if row is None:
+            raise Damaged(f"branch {no}", "it is named but not there")
+        before = self._one(row.at).mac if row.parent else b""
+        check_branch(self.store_id, row, before)
+        return row
+
+    def _one(self, id_: int) -> JournalRow:
+        found = self._records.rows(id_, id_)
+        if not found:
+            raise Damaged(f"journal row {id_:#x}", "it is missing")
+        return found[0]
+
+    def _segment(self, branch: BranchRow, span: Range) -> Iterator[Placed]:
+        """Rows of one branch, each checked against the one before, without a gap."""
+        expected = span.first
+        is_first = seq_of(span.first) == _first_seq(branch)
+        before = branch.mac if is_first else self._one(span.first - 1).mac
+        for row in self._records.rows(span.first, span.last):
+            if row.id != expected:
+                raise Damaged(f"journal row {expected:#x}", "it is missing")
+            check_row(self.store_id, row, before)
+            decoded = _body(_decode_row, row.body, f"journal row {row.id:#x}")
+            yield Placed(id=row.id, mac=row.mac, size=len(row.body), row=decoded)
+            before, expected = row.mac, row.id + 1
+        if expected <= span.last:
+            raise Damaged(f"journal row {expected:#x}", "it is missing")
+
+
+def _first_seq(branch: BranchRow) -> int:
+    return seq_of(branch.at) + 1 if branch.parent else 0
+
+
+def _body(decode: Callable[[bytes], T], body: bytes, where: str) -> T:
+    try:
+        return decode(open_frame(body, where))
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise Damaged(where, f"it cannot be decoded ({error})") from error

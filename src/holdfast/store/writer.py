@@ -1,0 +1,186 @@
+"""The commit order of a run: create, take up, append, branch off. Every write is fenced."""
+
+import threading
+from collections.abc import Sequence
+from dataclasses import replace
+
+import msgspec
+
+from holdfast import failpoint
+from holdfast.errors import Fenced
+from holdfast.model.ids import branch_of, row_id, seq_of
+from holdfast.model.journal import Based, Entry, Row
+from holdfast.model.run import RunBody
+from holdfast.store.backends.base import Append, BranchRow, Create, Grow, JournalRow, RunRow
+from holdfast.store.chain import branch_mac, keyed_id, row_mac, run_mac
+from holdfast.store.codec.frame import seal
+from holdfast.store.committer import Committer, Ticket
+from holdfast.store.reader import History, Placed, Run
+
+_encode = msgspec.msgpack.Encoder().encode
+
+
+class RunWriter:
+    """The one writer of a run under one epoch: numbers rows, chains them, hands them on.
+
+    Rows are numbered and queued under a lock and waited for outside it, so threads of one run
+    share commits too. Once a write was fenced or failed, every later one is refused.
+    """
+
+    def __init__(self, committer: Committer, store_id: bytes, run: Run) -> None:
+        self._committer, self._store_id = committer, store_id
+        self.run = run
+        self.base = -1
+        self._id = -1
+        self._mac = b""
+        self._lock = threading.Lock()
+        self._fault: Exception | None = None
+
+    def stand_at(self, base: int, id_: int, mac: bytes) -> None:
+        """Say which row is the newest, and which holds the newest base."""
+        self.base, self._id, self._mac = base, id_, mac
+
+    def raise_epoch(self, raised: RunRow, body: RunBody, entry: Entry) -> None:
+        """Take the run over: its new epoch and the entry that says so, in one commit."""
+        row = make_row(self._store_id, self._id + 1, self._mac, Row(self.base, -1, [entry]))
+        epoch = self.run.row.epoch
+        self.finish(self._committer.submit(Append(no=raised.no, epoch=epoch, row=row, run=raised)))
+        self.run = Run(row=raised, body=body)
+        self._id, self._mac = row.id, row.mac
+
+    def submit(
+        self,
+        entries: list[Entry],
+        *,
+        turn: int = -1,
+        body: RunBody | None = None,
+        intents: Sequence[bytes] = (),
+    ) -> tuple[JournalRow, Ticket]:
+        """Queue a row of `entries`; returns it and the ticket to wait for.
+
+        `body` replaces what the catalog says of the run in the same commit.
+        """
+        with self._lock:
+            if self._fault is not None:
+                raise self._fault
+            id_ = self._id + 1
+            for entry in entries:
+                if type(entry) is Based:
+                    self.base = id_
+            row = make_row(self._store_id, id_, self._mac, Row(self.base, turn, entries))
+            write = Append(
+                no=self.run.row.no,
+                epoch=self.run.row.epoch,
+                row=row,
+                run=None if body is None else self._changed(body),
+                intents=intents,
+            )
+            self._id, self._mac = id_, row.mac
+            return row, self._committer.submit(write)
+
+    def _changed(self, body: RunBody) -> RunRow:
+        row = make_run(self._store_id, self.run.row, body)
+        self.run = Run(row=row, body=body)
+        return row
+
+    def finish(self, ticket: Ticket) -> None:
+        """Wait until a queued row is durable."""
+        try:
+            done = self._committer.finish(ticket)
+        except Exception as error:
+            self._fault = error
+            raise
+        self._accept(done)
+
+    async def afinish(self, ticket: Ticket) -> None:
+        """Wait until a queued row is durable while the event loop goes on."""
+        try:
+            done = await self._committer.afinish(ticket)
+        except Exception as error:
+            self._fault = error
+            raise
+        self._accept(done)
+
+    def _accept(self, done: int) -> None:
+        if done < 0:
+            self._fault = Fenced(self.run.body.id, self.run.row.epoch)
+            raise self._fault
+
+    def grow(self, at: Placed, entries: list[Entry], intents: Sequence[bytes]) -> None:
+        """Branch off after row `at` and make that the run's head."""
+        run, store_id = self.run, self._store_id
+        has_base = any(type(entry) is Based for entry in entries)
+        made: list[tuple[RunRow, JournalRow]] = []
+
+        def build(no: int) -> tuple[BranchRow, RunRow, JournalRow]:
+            bare = BranchRow(
+                no=no, run=run.row.no, parent=branch_of(at.id), at=at.id, mac=b"", body=seal(b"")
+            )
+            branch = replace(bare, mac=branch_mac(store_id, bare, at.mac))
+            id_ = row_id(no, seq_of(at.id) + 1)
+            base = id_ if has_base else at.row.base
+            row = make_row(store_id, id_, branch.mac, Row(base, -1, entries))
+            changed = make_run(store_id, replace(run.row, head=no), run.body)
+            made.append((changed, row))
+            return branch, changed, row
+
+        failpoint.reach("run.branching")
+        self.finish(
+            self._committer.submit(
+                Grow(no=run.row.no, epoch=run.row.epoch, build=build, intents=intents)
+            )
+        )
+        failpoint.reach("run.branched")
+        self.run = Run(row=made[0][0], body=run.body)
+        id_ = made[0][1].id
+        self.stand_at(id_ if has_base else at.row.base, id_, made[0][1].mac)
+
+
+def create(committer: Committer, store_id: bytes, body: RunBody, entry: Entry) -> RunWriter | None:
+    """Make a run whose row 0 is `entry`; None when the id is taken already."""
+    kid = keyed_id(store_id, body.id)
+    made: list[tuple[RunRow, JournalRow]] = []
+
+    def build(no: int, branch_no: int) -> tuple[RunRow, BranchRow, JournalRow]:
+        bare = BranchRow(no=branch_no, run=no, parent=0, at=0, mac=b"", body=seal(b""))
+        branch = replace(bare, mac=branch_mac(store_id, bare, b""))
+        row = make_row(store_id, row_id(branch_no, 0), branch.mac, Row(-1, -1, [entry]))
+        fresh = RunRow(no=no, kid=kid, epoch=1, head=branch_no, mac=b"", body=b"")
+        run = make_run(store_id, fresh, body)
+        made.append((run, row))
+        return run, branch, row
+
+    failpoint.reach("run.creating")
+    if committer.finish(committer.submit(Create(kid=kid, build=build))) < 0:
+        return None
+    failpoint.reach("run.created")
+    run, row = made[0]
+    writer = RunWriter(committer, store_id, Run(row=run, body=body))
+    writer.stand_at(-1, row.id, row.mac)
+    return writer
+
+
+def take_up(
+    committer: Committer, store_id: bytes, history: History, body: RunBody, entry: Entry
+) -> RunWriter:
+    """Go on with a run under the next epoch: whoever wrote it before is fenced from now on."""
+    old = history.run
+    writer = RunWriter(committer, store_id, old)
+    writer.stand_at(history.last.row.base, history.last.id, history.last.mac)
+    failpoint.reach("run.taking")
+    raised = make_run(store_id, replace(old.row, epoch=old.row.epoch + 1), body)
+    writer.raise_epoch(raised, body, entry)
+    failpoint.reach("run.taken")
+    return writer
+
+
+def make_run(store_id: bytes, row: RunRow, body: RunBody) -> RunRow:
+    """The catalog row that says `body`, sealed and hashed."""
+    changed = replace(row, body=seal(_encode(body)))
+    return replace(changed, mac=run_mac(store_id, changed))
+
+
+def make_row(store_id: bytes, id_: int, before: bytes, row: Row) -> JournalRow:
+    """The journal row that follows the row with hash `before`."""
+    body = seal(_encode(row))
+    return JournalRow(id=id_, mac=row_mac(store_id, id_, before, body), body=body)

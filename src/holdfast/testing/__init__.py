@@ -1,0 +1,1 @@
+"""What proves the promises, shipped: contract suites, kill kit, fakes."""

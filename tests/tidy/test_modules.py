@@ -1,0 +1,72 @@
+"""House rules for the files of the package."""
+
+import ast
+import re
+
+import pytest
+
+from tests.tidy.source import Module, functions, modules
+
+LINES_MAX = 400
+FUNCTION_LINES_MAX = 60
+
+each_module = pytest.mark.parametrize("module", modules(), ids=lambda module: module.name)
+
+
+@each_module
+def test_a_module_is_short_enough_to_be_read_at_once(module: Module) -> None:
+    assert LINES_MAX >= len(module.text.splitlines())
+
+
+@each_module
+def test_a_function_fits_on_a_screen(module: Module) -> None:
+    long = {
+        f"{function.name}, line {function.lineno}": length
+        for function in functions(module.tree)
+        if (length := (function.end_lineno or 0) - function.lineno + 1) > FUNCTION_LINES_MAX
+    }
+
+    assert {} == long
+
+
+@each_module
+def test_the_first_line_of_a_module_says_what_it_is(module: Module) -> None:
+    first = (ast.get_docstring(module.tree) or "").partition("\n")[0]
+
+    assert re.fullmatch(r".*\w.*[.:]", first), f"the first line is {first!r}"
+
+
+@each_module
+def test_nothing_is_left_for_later(module: Module) -> None:
+    assert [] == re.findall(r"\b(?:TO" + r"DO|FIX" + r"ME|XXX)\b.*", module.text)
+
+
+@pytest.mark.parametrize(
+    "module",
+    [module for module in modules() if module.name.endswith("__init__.py")],
+    ids=lambda module: module.name,
+)
+def test_an_init_file_exports_again_and_does_nothing_else(module: Module) -> None:
+    others = [
+        f"line {node.lineno}: {ast.unparse(node)}"
+        for node in module.tree.body
+        if not (_is_import(node) or _is_docstring(node) or _is_export_list(node))
+    ]
+
+    assert [] == others
+
+
+def _is_import(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Import | ast.ImportFrom)
+
+
+def _is_docstring(node: ast.stmt) -> bool:
+    return (
+        isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+    )
+
+
+def _is_export_list(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Assign) and "__all__" == ast.unparse(node.targets[0])
