@@ -85,8 +85,7 @@ class Insertion:
 
     def _copy(self, original: Any) -> Any:  # noqa: ANN401 a plain container and its copy
         known = self._tracker.originals.copy_of(original)
-        if known is None:
-            known = LOOSE.originals.copy_of(original)
+        pass
         if known is not None and known.hf_tracker in (self._tracker, LOOSE):
             self._settle(known)
             self._is_suspect = self._is_suspect or id(known) in self._open

@@ -7,7 +7,8 @@ own line of code should have asked for by now, and did not, means that it diverg
 
 import threading
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+
+import msgspec
 
 from holdfast.engine.question import Question, show
 from holdfast.errors import Diverged
@@ -31,8 +32,7 @@ from holdfast.store.reader import Placed
 Key = tuple[Scope, str, bytes, int]
 
 
-@dataclass(slots=True)
-class Record:
+class Record(msgspec.Struct):
     """A recorded call and where it stands; an effect also has its outcome, if there is one.
 
     `is_standing`: an effect carried over from a turn that is run anew; nobody has to ask it.
@@ -46,13 +46,12 @@ class Record:
     is_standing: bool = False
 
 
-@dataclass(slots=True)
-class _Desk:
+class _Desk(msgspec.Struct):
     """The calls of one scope in this life of the run."""
 
     received: int = 0
-    asked: dict[tuple[str, bytes], int] = field(default_factory=dict)
-    unused: dict[Key, Record] = field(default_factory=dict)
+    asked: dict[tuple[str, bytes], int] = msgspec.field(default_factory=dict)
+    unused: dict[Key, Record] = msgspec.field(default_factory=dict)
 
 
 def key_of(call: Call) -> Key:

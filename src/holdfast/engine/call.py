@@ -1,8 +1,9 @@
 """A step: the recorded answer, or a new one that is recorded before it is returned."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from holdfast import failpoint
 from holdfast.engine.drive import Commit, Invoke, Recorded
@@ -16,8 +17,7 @@ from holdfast.policy.usage import usage_of
 UsageFn = Callable[[Any], "Usage | Mapping[str, Any] | None"]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class StepSpec:
+class StepSpec(msgspec.Struct, frozen=True, kw_only=True):
     """A step as declared."""
 
     fn: Callable[..., Any]

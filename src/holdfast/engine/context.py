@@ -2,14 +2,14 @@
 
 import threading
 from contextvars import ContextVar
-from dataclasses import dataclass
+
+import msgspec
 
 from holdfast.engine.session import Frame
 from holdfast.errors import UsageError
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Current:
+class Current(msgspec.Struct, frozen=True, kw_only=True):
     """What `holdfast.current()` tells: the run, and the call it is asked from."""
 
     run_id: str

@@ -4,22 +4,27 @@ A recorded call is written once, as a generator that yields what has to be waite
 drivers below do the waiting; what is thrown while waiting is thrown into the generator.
 """
 
-import asyncio
 from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from holdfast.capture.tracked import inside
 from holdfast.engine import context
 from holdfast.engine.session import Frame
 from holdfast.errors import UsageError
+from holdfast.ondemand import OnDemand
 from holdfast.store.committer import Ticket
+
+if TYPE_CHECKING:
+    import asyncio
+else:
+    asyncio = OnDemand("asyncio")
 
 PAUSE_S = 0.002
 
 
-@dataclass(frozen=True, slots=True)
-class Invoke:
+class Invoke(msgspec.Struct, frozen=True):
     """Call the user's function inside `frame`."""
 
     frame: Frame
@@ -28,16 +33,14 @@ class Invoke:
     kwargs: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Commit:
+class Commit(msgspec.Struct, frozen=True):
     """Wait until a queued row is durable."""
 
     frame: Frame
     ticket: Ticket
 
 
-@dataclass(frozen=True, slots=True)
-class Pause:
+class Pause(msgspec.Struct, frozen=True):
     """Wait a moment."""
 
     frame: Frame

@@ -1,8 +1,9 @@
 """An effect: intent durable → call → outcome durable → returned; in doubt, ask before acting."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from holdfast import failpoint
 from holdfast.engine.book import Record
@@ -20,8 +21,7 @@ from holdfast.store.codec import values
 SIBLINGS_WAIT_S_MAX = 10.0
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class EffectSpec:
+class EffectSpec(msgspec.Struct, frozen=True, kw_only=True):
     """An effect as declared."""
 
     fn: Callable[..., Any]
@@ -37,8 +37,7 @@ class EffectSpec:
     usage: UsageFn | None = None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Deed:
+class _Deed(msgspec.Struct, frozen=True, kw_only=True):
     """One effect being done: what is asked, how it is known, under which key."""
 
     spec: EffectSpec

@@ -1,15 +1,15 @@
 """What an effect means to do, apart from where it stands: intent, scope, idempotency key."""
 
 import hashlib
-from dataclasses import dataclass
+
+import msgspec
 
 from holdfast.capture.digest import digest
 from holdfast.engine.question import DIGEST_BYTES, Question
 from holdfast.engine.session import Session
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Aim:
+class Aim(msgspec.Struct, frozen=True, kw_only=True):
     """What makes an effect the one it is.
 
     `about` is its scope: tool and the arguments named in `key=`; `nth` counts equal intents on

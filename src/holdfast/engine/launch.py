@@ -2,10 +2,8 @@
 
 import datetime as dt
 import os
-import platform
-import socket
+import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -39,8 +37,7 @@ from holdfast.store.writer import RunWriter, create, take_up
 from holdfast.version import VERSION
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Order:
+class Order(msgspec.Struct, frozen=True, kw_only=True):
     """What `store.run` or `store.restart` asks for.
 
     `is_restart` tries a failed run again with its recorded arguments.
@@ -49,21 +46,19 @@ class Order:
     agent: Agent[..., Any]
     run: str
     args: tuple[Any, ...] = ()
-    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    kwargs: Mapping[str, Any] = msgspec.field(default_factory=dict)
     is_restart: bool = False
     is_redo: bool = False
     reason: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Done:
+class Done(msgspec.Struct, frozen=True, kw_only=True):
     """The run had finished before: its recorded result."""
 
     value: object
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Life:
+class Life(msgspec.Struct, frozen=True, kw_only=True):
     """A life that begins: the session, and the arguments to call the agent with."""
 
     session: Session
@@ -107,7 +102,7 @@ class Launcher:
             agent.sla,
             holder,
             VERSION,
-            platform.python_version(),
+            ".".join(map(str, sys.version_info[:3])),
         )
         body = RunBody(
             id=order.run,
@@ -283,7 +278,7 @@ class Launcher:
         self._opened.leases.give(session.writer.run.row.no)
 
     def _holder(self) -> Holder:
-        return Holder(pid=os.getpid(), host=socket.gethostname(), since=self._clock.now())
+        return Holder(pid=os.getpid(), host=os.uname().nodename, since=self._clock.now())
 
     def _held(self, found: StoredRun) -> RunHeld:
         again = self._opened.reader.find(found.body.id) or found

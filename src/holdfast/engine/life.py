@@ -1,10 +1,9 @@
 """A life of a run from begin to end, in a thread or under an event loop."""
 
-import asyncio
 import contextlib
 import random
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from holdfast import failpoint
 from holdfast.clock import Clock
@@ -13,10 +12,16 @@ from holdfast.engine.housekeeper import Housekeeper
 from holdfast.engine.launch import Done, Launcher, Life, Order
 from holdfast.engine.resolve import Verdict, resolve
 from holdfast.engine.run import Run
-from holdfast.engine.session import Frame, Session
+from holdfast.engine.session import Frame, Session, is_loop_running
 from holdfast.errors import HoldfastError, NestedCall, WrongLoop
+from holdfast.ondemand import OnDemand
 from holdfast.store.open import Opened
 from holdfast.store.reader import Run as StoredRun
+
+if TYPE_CHECKING:
+    import asyncio
+else:
+    asyncio = OnDemand("asyncio")
 
 
 class Lives:
@@ -31,7 +36,7 @@ class Lives:
         """Carry an order out in this thread."""
         _refuse_nested(order)
         if order.agent.is_async:
-            if _is_loop_running():
+            if is_loop_running():
                 raise WrongLoop("store.run", "an event loop runs in this thread")
             return asyncio.run(self.acarry_out(order))
         begun = self._launcher.begin(order)
@@ -111,11 +116,3 @@ def _refuse_nested(order: Order) -> None:
     if here is not None:
         outer = here.function or f"run {here.session.id}"
         raise NestedCall(f"a run of agent {order.agent.name}", outer)
-
-
-def _is_loop_running() -> bool:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True

@@ -3,8 +3,9 @@
 import hashlib
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from holdfast.capture.digest import digest
 from holdfast.capture.tracked import TrackedDict, TrackedList
@@ -17,8 +18,7 @@ DIGEST_BYTES = 16
 _STEADY = (str, int, float, bool, bytes, type(None), TrackedDict, TrackedList)
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(msgspec.Struct, frozen=True):
     """A bound call: `digest` is the same for `f(1)` and `f(x=1)`."""
 
     name: str

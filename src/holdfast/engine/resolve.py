@@ -1,7 +1,5 @@
 """A person's word on an effect in doubt, recorded as its outcome."""
 
-from dataclasses import dataclass
-
 import msgspec
 
 from holdfast.clock import Clock
@@ -15,8 +13,7 @@ from holdfast.store.reader import History
 from holdfast.store.reader import Run as StoredRun
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Verdict:
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the effect with this key happened, and what it gave back if it did."""
 
     key: str

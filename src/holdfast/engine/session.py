@@ -1,12 +1,13 @@
 """One life of a run in one process: what it asks, records and keeps pending."""
 
-import asyncio
 import hashlib
 import logging
+import sys
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from holdfast.capture.state import State
 from holdfast.capture.tracked import plain, track
@@ -31,6 +32,7 @@ from holdfast.model.journal import (
 )
 from holdfast.model.limits import Every
 from holdfast.model.run import RunBody
+from holdfast.ondemand import OnDemand
 from holdfast.policy.usage import total
 from holdfast.store.codec import values
 from holdfast.store.codec.wire import FORM_PLAIN
@@ -38,10 +40,21 @@ from holdfast.store.committer import Ticket
 from holdfast.store.reader import History, Reader
 from holdfast.store.writer import RunWriter
 
+if TYPE_CHECKING:
+    import asyncio
+else:
+    asyncio = OnDemand("asyncio")
+
 log = logging.getLogger("holdfast")
 
 OUTSIDE = -1
 """The scope of the code before the first loop."""
+
+
+def is_loop_running() -> bool:
+    """Whether an event loop runs in this thread; asks without loading asyncio."""
+    loaded = sys.modules.get("asyncio.events")
+    return loaded is not None and loaded._get_running_loop() is not None  # noqa: SLF001 as asyncio itself
 
 
 class Session:
@@ -95,10 +108,7 @@ class Session:
     def begin(self) -> None:
         """Say that the agent's own code runs here: in this thread and, if any, this task."""
         self._thread = threading.get_ident()
-        try:
-            self._task = asyncio.current_task()
-        except RuntimeError:
-            self._task = None
+        self._task = asyncio.current_task() if is_loop_running() else None
 
     def is_side(self) -> bool:
         """Whether a thread or task beside the agent's own asks."""
@@ -256,8 +266,7 @@ class Session:
         return ticket
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(msgspec.Struct, frozen=True):
     """A run's own code (`call` empty), or the inside of a step or effect of it."""
 
     session: "Session"

@@ -1,10 +1,16 @@
 """Commits shared by the runs of one process: whoever is first writes for all who wait."""
 
 import threading
-from asyncio import AbstractEventLoop, Future, get_running_loop
 from collections import deque
+from typing import TYPE_CHECKING
 
+from holdfast.ondemand import OnDemand
 from holdfast.store.backends.base import Records, Write
+
+if TYPE_CHECKING:
+    import asyncio
+else:
+    asyncio = OnDemand("asyncio")
 
 BATCH_MAX = 256
 
@@ -20,8 +26,8 @@ class Ticket:
         self.error: Exception | None = None
         self.is_over = False
         self.wake: threading.Event | None = None
-        self.loop: AbstractEventLoop | None = None
-        self.waiter: Future[None] | None = None
+        self.loop: asyncio.AbstractEventLoop | None = None
+        self.waiter: asyncio.Future[None] | None = None
 
     def outcome(self) -> int:
         """What the commit said; raises what it raised."""
@@ -107,7 +113,7 @@ class Committer:
         A cancelled caller leaves; its write is committed all the same.
         """
         if not ticket.is_over:
-            loop = get_running_loop()
+            loop = asyncio.get_running_loop()
             waiter = loop.create_future()
             ticket.loop, ticket.waiter = loop, waiter
             self._call_hand()
@@ -148,7 +154,7 @@ class Committer:
 
 
 def _settle(batch: list[Ticket]) -> None:
-    loops: dict[AbstractEventLoop, list[Future[None]]] = {}
+    loops: dict[asyncio.AbstractEventLoop, list[asyncio.Future[None]]] = {}
     for ticket in batch:
         ticket.is_over = True
         if ticket.wake is not None:
@@ -160,7 +166,7 @@ def _settle(batch: list[Ticket]) -> None:
             loop.call_soon_threadsafe(_release, waiters)
 
 
-def _release(waiters: list["Future[None]"]) -> None:
+def _release(waiters: "list[asyncio.Future[None]]") -> None:
     for waiter in waiters:
         if not waiter.done():
             waiter.set_result(None)

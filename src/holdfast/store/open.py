@@ -1,7 +1,8 @@
 """A store's path → everything that reads and writes it; the one place that names backends."""
 
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from holdfast.clock import Clock
 from holdfast.errors import Damaged, StoreClosed, StoreNotFound
@@ -12,8 +13,7 @@ from holdfast.store.leases import STALL_S, Leases
 from holdfast.store.reader import Reader
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Opened:
+class Opened(msgspec.Struct, frozen=True, kw_only=True):
     """The parts of an open store."""
 
     path: Path

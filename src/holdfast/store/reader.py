@@ -5,7 +5,6 @@ they follow. What does not match is named and never used.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import TypeVar
 
 import msgspec
@@ -24,16 +23,14 @@ _decode_run = msgspec.msgpack.Decoder(RunBody).decode
 _decode_row = msgspec.msgpack.Decoder(Row).decode
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Run:
+class Run(msgspec.Struct, frozen=True, kw_only=True):
     """A run of the catalog, checked."""
 
     row: RunRow
     body: RunBody
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Placed:
+class Placed(msgspec.Struct, frozen=True, kw_only=True):
     """A journal row with its id, its hash and its size on disk."""
 
     id: int
@@ -42,8 +39,7 @@ class Placed:
     row: Row
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class History:
+class History(msgspec.Struct, frozen=True, kw_only=True):
     """What a restart needs: the rows since the newest base, and earlier ones it points to."""
 
     run: Run

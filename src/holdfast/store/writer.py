@@ -2,9 +2,9 @@
 
 import threading
 from collections.abc import Sequence
-from dataclasses import replace
 
 import msgspec
+from msgspec.structs import replace
 
 from holdfast import failpoint
 from holdfast.errors import Fenced

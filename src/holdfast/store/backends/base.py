@@ -5,12 +5,12 @@ A backend knows names and bytes, not what they mean. Every implementation passes
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Protocol
 
+import msgspec
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RunRow:
+
+class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     """A run in the catalog: `kid` is its keyed id, `head` its branch that goes on."""
 
     no: int
@@ -21,8 +21,7 @@ class RunRow:
     body: bytes
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class BranchRow:
+class BranchRow(msgspec.Struct, frozen=True, kw_only=True):
     """A line of a run's history, grown from row `at` of `parent` (both 0 for the first)."""
 
     no: int
@@ -33,8 +32,7 @@ class BranchRow:
     body: bytes
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class JournalRow:
+class JournalRow(msgspec.Struct, frozen=True, kw_only=True):
     """One commit of one run."""
 
     id: int
@@ -42,16 +40,14 @@ class JournalRow:
     body: bytes
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Create:
+class Create(msgspec.Struct, frozen=True, kw_only=True):
     """Make a run. `build` is given the numbers of run and branch and returns their rows."""
 
     kid: bytes
     build: Callable[[int, int], tuple[RunRow, BranchRow, JournalRow]]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Append:
+class Append(msgspec.Struct, frozen=True, kw_only=True):
     """Add a row to a run while `epoch` is still the run's epoch; else nothing is written.
 
     `run` replaces the run's row in the same commit (its epoch may be higher: a takeover);
@@ -62,17 +58,16 @@ class Append:
     epoch: int
     row: JournalRow
     run: RunRow | None = None
-    intents: Sequence[bytes] = field(default=())
+    intents: Sequence[bytes] = ()
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Grow:
+class Grow(msgspec.Struct, frozen=True, kw_only=True):
     """Start a branch while `epoch` is still the run's epoch; `build` is given its number."""
 
     no: int
     epoch: int
     build: Callable[[int], tuple[BranchRow, RunRow, JournalRow]]
-    intents: Sequence[bytes] = field(default=())
+    intents: Sequence[bytes] = ()
 
 
 Write = Create | Append | Grow

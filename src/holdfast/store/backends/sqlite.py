@@ -26,7 +26,7 @@ from holdfast.store.backends.heads import HeadNote
 from holdfast.store.backends.locks import CommitLock
 
 FILE = "store.db"
-WAL_PAGES = 256
+WAL_PAGES = 512
 """The log is grown to this many pages once and reused: growing it doubles a commit's time."""
 _PAGE = 4096
 

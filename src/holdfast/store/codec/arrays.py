@@ -74,6 +74,9 @@ def _numpy() -> Any:  # noqa: ANN401
 
 def _array(numpy: Any, described: Any, shape: Any, content: bytes) -> Any:  # noqa: ANN401
     dtype = _dtype(numpy, described)
+    if not dtype.itemsize:
+        # Any number of such elements would fit into no bytes at all.
+        raise ValueError("elements of no size")
     view = numpy.ndarray(tuple(shape), dtype, buffer=content)
     if view.nbytes != len(content) or list(view.shape) != list(shape):
         raise ValueError("the bytes do not fill the shape")
@@ -82,6 +85,8 @@ def _array(numpy: Any, described: Any, shape: Any, content: bytes) -> Any:  # no
 
 def _describe(dtype: Any) -> object:  # noqa: ANN401
     described = _parts(dtype)
+    if not dtype.itemsize:
+        raise Refusal(f"numpy.ndarray[{dtype}]", "its elements have no size")
     again = _dtype(sys.modules["numpy"], described)
     if again != dtype or again.type is not dtype.type:
         raise Refusal(f"numpy.ndarray[{dtype}]", "this dtype would not come back as it was")

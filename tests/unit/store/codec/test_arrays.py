@@ -83,7 +83,7 @@ REFUSED = [
     np.array([object()]), np.array([1], "O"), np.zeros(1, [("x", "O")]), np.zeros(1).view(Sub),
     np.longdouble(1), np.zeros(1, np.clongdouble), np.rec.array([(1,)], dtype=[("a", "i4")]),
     np.rec.array([(1,)], dtype=[("a", "i4")])[0], np.ma.masked_array([1]),
-    np.array(["a"], np.dtypes.StringDType()),
+    np.array(["a"], np.dtypes.StringDType()), np.zeros(2, "V0"), np.zeros(2, []),
 ]  # fmt: skip
 
 
@@ -117,6 +117,8 @@ def stored_array(dtype: object, shape: object, data: bytes) -> bytes:
         ({"names": ["a"], "formats": ["O"]}, [1], bytes(8)),
         ({"base": "O", "shape": [1]}, [1], bytes(8)),
         (7, [1], bytes(8)),
+        ("V0", [10**12], b""),
+        ({"names": [], "formats": [], "offsets": [], "itemsize": 0, "aligned": False}, [9], b""),
     ],
 )
 def test_a_hostile_array_is_damage(dtype: object, shape: object, data: bytes) -> None:

@@ -1,0 +1,1 @@
+"""The demo: an agent, the world it changes, and whoever kills it."""

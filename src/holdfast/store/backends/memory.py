@@ -1,0 +1,164 @@
+"""Records in memory: dicts under a lock, the reference for every backend of rows."""
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from holdfast.errors import StoreClosed
+from holdfast.model.ids import branch_of
+from holdfast.store.backends.base import (
+    Append,
+    BranchRow,
+    Create,
+    Grow,
+    JournalRow,
+    RunRow,
+    Write,
+)
+
+
+class MemoryRecords:
+    """Rows of a store that ends with its process; what others keep on a disk, said in dicts."""
+
+    def __init__(self, store_id: bytes = bytes(16)) -> None:
+        self.store_id = store_id
+        self._lock = threading.Lock()
+        self._tables = _Tables()
+        self._fault: StoreClosed | None = None
+
+    def commit(self, writes: Sequence[Write]) -> list[int]:
+        """Do all `writes` or, when one of them raises, nothing."""
+        with self._lock:
+            tables = self._open_tables().copy()
+            done = [tables.do(write) for write in writes]
+            self._tables = tables
+        return done
+
+    def run(self, kid: bytes) -> RunRow | None:
+        """The run of that keyed id."""
+        return self._read().find(kid)
+
+    def runs(self, before: int | None, limit: int) -> list[RunRow]:
+        """Up to `limit` runs, newest first."""
+        runs = self._read().runs
+        numbers = sorted((no for no in runs if before is None or no < before), reverse=True)
+        return [runs[no] for no in numbers[:limit]]
+
+    def branch(self, no: int) -> BranchRow | None:
+        """The branch of that number."""
+        return self._read().branches.get(no)
+
+    def branches(self, run: int) -> list[BranchRow]:
+        """Every branch of a run, oldest first."""
+        branches = self._read().branches
+        return [branches[no] for no in sorted(branches) if branches[no].run == run]
+
+    def rows(self, first: int, last: int) -> list[JournalRow]:
+        """The journal rows with ids from `first` to `last`, in order."""
+        rows = self._read().rows
+        return [rows[id_] for id_ in sorted(rows) if first <= id_ <= last]
+
+    def last(self, branch: int) -> JournalRow | None:
+        """The newest journal row of a branch."""
+        rows = self._read().rows
+        newest = max((id_ for id_ in rows if branch_of(id_) == branch), default=None)
+        return None if newest is None else rows[newest]
+
+    def intended(self, run: int, intent: bytes) -> list[int]:
+        """Ids of the rows of a run that record this intent."""
+        found = self._read().intents
+        return sorted(id_ for no, known, id_ in found if (no, known) == (run, intent))
+
+    def revive(self) -> None:
+        """Nothing to do: a commit here has no unknown outcome."""
+
+    def close(self) -> None:
+        """Refuse every call from now on. Idempotent."""
+        with self._lock:
+            self._fault = StoreClosed("memory", "is closed")
+
+    def _read(self) -> "_Tables":
+        """The tables of the newest commit; nobody changes them any more."""
+        with self._lock:
+            return self._open_tables()
+
+    def _open_tables(self) -> "_Tables":
+        if self._fault is not None:
+            raise self._fault
+        return self._tables
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Tables:
+    """What one commit left. A commit works on a copy, so that it is seen whole or not at all."""
+
+    runs: dict[int, RunRow] = field(default_factory=dict)
+    branches: dict[int, BranchRow] = field(default_factory=dict)
+    rows: dict[int, JournalRow] = field(default_factory=dict)
+    intents: set[tuple[int, bytes, int]] = field(default_factory=set)
+
+    def copy(self) -> "_Tables":
+        return _Tables(
+            runs=self.runs.copy(),
+            branches=self.branches.copy(),
+            rows=self.rows.copy(),
+            intents=self.intents.copy(),
+        )
+
+    def find(self, kid: bytes) -> RunRow | None:
+        return next((run for run in self.runs.values() if run.kid == kid), None)
+
+    def do(self, write: Write) -> int:
+        match write:
+            case Append():
+                return self._append(write)
+            case Create():
+                return self._create(write)
+            case Grow():
+                return self._branch_off(write)
+
+    def _append(self, write: Append) -> int:
+        row = write.row
+        if not self._is_at(write.no, write.epoch):
+            return -1
+        known = self.rows.get(row.id)
+        if known is not None and known.mac != row.mac:
+            return -1
+        self.rows[row.id] = row
+        if write.run is not None:
+            self._update(write.run)
+        self._index(write.no, write.intents, row.id)
+        return row.id
+
+    def _create(self, write: Create) -> int:
+        if self.find(write.kid) is not None:
+            return -1
+        run, branch, row = write.build(_next(self.runs), _next(self.branches))
+        self.runs[run.no] = run
+        self.branches[branch.no] = branch
+        self.rows[row.id] = row
+        return run.no
+
+    def _branch_off(self, write: Grow) -> int:
+        if not self._is_at(write.no, write.epoch):
+            return -1
+        branch, run, row = write.build(_next(self.branches))
+        self.branches[branch.no] = branch
+        self._update(run)
+        self.rows[row.id] = row
+        self._index(write.no, write.intents, row.id)
+        return row.id
+
+    def _is_at(self, no: int, epoch: int) -> bool:
+        run = self.runs.get(no)
+        return run is not None and run.epoch == epoch
+
+    def _update(self, run: RunRow) -> None:
+        self.runs[run.no] = replace(run, kid=self.runs[run.no].kid)
+
+    def _index(self, run: int, intents: Sequence[bytes], row: int) -> None:
+        self.intents.update((run, intent, row) for intent in intents)
+
+
+def _next(numbers: dict[int, RunRow] | dict[int, BranchRow]) -> int:
+    return max(numbers, default=0) + 1

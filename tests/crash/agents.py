@@ -1,0 +1,244 @@
+"""Small agents that are killed. Each answer carries a token, so the result tells which were used.
+
+A step or effect says `asked` to the outside when it is really called; the agent says `got` as
+soon as an answer was handed to it, which proves that it was recorded.
+"""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import holdfast
+from tests.crash.outside import Outside
+
+RUN = "run"
+TURNS = 3
+FIXED = "fixed"
+"""While this file is missing, `failing` fails and `redone` runs its old code."""
+
+Answer = dict[str, str]
+
+outside = Outside(Path())
+"""The world of this process; `live` says where it is."""
+
+
+class Refused(Exception):
+    """The world said no, and nothing happened."""
+
+
+def _answer(what: str) -> Answer:
+    return {"what": what, "token": outside.asked(what)}
+
+
+def _do(what: str, key: str) -> Answer:
+    answer = _answer(what)
+    outside.done(key, what, answer["token"])
+    return answer
+
+
+def _found(what: str, key: str) -> Answer | None:
+    token = outside.find(key)
+    return None if token is None else {"what": what, "token": token}
+
+
+@holdfast.step
+def think(turn: int, part: str = "") -> Answer:
+    return _answer(f"think {turn} {part}")
+
+
+@holdfast.step
+async def athink(turn: int, part: str = "") -> Answer:
+    return _answer(f"think {turn} {part}")
+
+
+def find_paid(order: str, idempotency_key: str) -> Answer | None:
+    return _found(f"pay {order}", idempotency_key)
+
+
+@holdfast.effect(probe=find_paid, key="order")
+def pay(order: str, idempotency_key: str = "") -> Answer:
+    return _do(f"pay {order}", idempotency_key)
+
+
+@holdfast.effect(probe=find_paid, key="order")
+async def apay(order: str, idempotency_key: str = "") -> Answer:
+    return _do(f"pay {order}", idempotency_key)
+
+
+@holdfast.effect(idempotent=True, key="order")
+def book(order: str, idempotency_key: str = "") -> Answer:
+    return _do(f"book {order}", idempotency_key)
+
+
+@holdfast.effect(idempotent=True, key="order")
+async def abook(order: str, idempotency_key: str = "") -> Answer:
+    return _do(f"book {order}", idempotency_key)
+
+
+@holdfast.effect(key="order")
+def mail(order: str, idempotency_key: str = "") -> Answer:
+    return _do(f"mail {order}", idempotency_key)
+
+
+@holdfast.effect(probe=find_paid, key="order", not_done=Refused)
+def charge(order: str, idempotency_key: str = "") -> Answer:  # noqa: ARG001 the card is declined before the key counts
+    outside.asked(f"charge {order}")
+    raise Refused(order)
+
+
+def got(answer: Answer) -> Answer:
+    """The answer is in the agent's hands."""
+    outside.note("got", answer["what"], answer["token"])
+    return answer
+
+
+def _loop(run: holdfast.Run, ask: Callable[[int], list[Answer]]) -> list[Answer]:
+    run.state.setdefault("answers", [])
+    for turn in run.turns():
+        run.state["answers"].extend(ask(turn))
+        if turn == TURNS - 1:
+            break
+    return holdfast.plain(run.state["answers"])
+
+
+@holdfast.agent
+def one_step(run: holdfast.Run) -> list[Answer]:
+    return _loop(run, lambda turn: [got(think(turn))])
+
+
+@holdfast.agent(checkpoint=holdfast.every(turns=1))
+def probed(run: holdfast.Run) -> list[Answer]:
+    return _loop(run, lambda turn: [got(think(turn)), got(pay(f"order-{turn}"))])
+
+
+@holdfast.agent
+def idempotent(run: holdfast.Run) -> list[Answer]:
+    return _loop(run, lambda turn: [got(book(f"order-{turn}")), got(think(turn))])
+
+
+@holdfast.agent
+def neither(run: holdfast.Run) -> list[Answer]:
+    return _loop(run, lambda turn: [got(think(turn)), got(mail(f"order-{turn}"))])
+
+
+@holdfast.agent
+async def gathered(run: holdfast.Run) -> list[Answer]:
+    run.state.setdefault("answers", [])
+    async for turn in run.turns():
+        equal = [_then(athink(turn)), _then(athink(turn)), _then(athink(turn))]
+        effects = [_then(apay(f"order-{turn}")), _then(apay(f"order-{turn}"))]
+        run.state["answers"].extend(await asyncio.gather(*equal, *effects))
+        if turn == TURNS - 1:
+            break
+    return holdfast.plain(run.state["answers"])
+
+
+async def _then(asking: Any) -> Answer:  # noqa: ANN401 any awaitable of an answer
+    return got(await asking)
+
+
+@holdfast.agent
+def threads(run: holdfast.Run) -> list[Answer]:
+    def ask(turn: int) -> list[Answer]:
+        with ThreadPoolExecutor(4) as pool:
+            asked = [
+                pool.submit(run.wrap(lambda: got(think(turn, "one")))),
+                pool.submit(run.wrap(lambda: got(think(turn, "two")))),
+                pool.submit(run.wrap(lambda: got(think(turn, "two")))),
+                pool.submit(run.wrap(lambda: got(pay(f"order-{turn}")))),
+            ]
+            return [each.result() for each in asked]
+
+    return _loop(run, ask)
+
+
+@holdfast.agent
+def turnless(run: holdfast.Run) -> list[Answer]:
+    answers = [got(think(0)), got(pay("order-0")), got(think(1))]
+    drawn = f"{run.random.random()} {run.uuid()} {run.now()}"
+    run.checkpoint("half")
+    outside.note("got", "drawn", drawn)
+    answers.append(got(book("order-1")))
+    answers.append(got(run.call(_answer, "called")))
+    return [*answers, {"what": "drawn", "token": drawn}]
+
+
+@holdfast.agent
+async def mixed(run: holdfast.Run) -> list[Answer]:
+    run.state.setdefault("answers", [got(await athink(-1))])
+    async for turn in run.turns():
+        run.state["answers"].append(got(await athink(turn)))
+        run.state["answers"].append(got(await apay(f"order-{turn}")))
+        run.state["answers"].append(got(await abook(f"order-{turn}")))
+        if turn == TURNS - 1:
+            break
+    run.state["answers"].append(got(await apay("last")))
+    return holdfast.plain(run.state["answers"])
+
+
+@holdfast.agent
+def refused(run: holdfast.Run) -> list[Answer]:
+    def ask(turn: int) -> list[Answer]:
+        try:
+            charge(f"order-{turn}")
+        except Refused:
+            return [got(think(turn))]
+        raise AssertionError(turn)
+
+    return _loop(run, ask)
+
+
+@holdfast.agent
+def failing(run: holdfast.Run) -> list[Answer]:
+    def ask(turn: int) -> list[Answer]:
+        answers = [got(think(turn)), got(pay(f"order-{turn}"))]
+        if turn == 1 and not (outside.place / FIXED).exists():
+            raise ZeroDivisionError
+        return answers
+
+    return _loop(run, ask)
+
+
+@holdfast.agent
+def redone(run: holdfast.Run) -> list[Answer]:
+    def ask(turn: int) -> list[Answer]:
+        if turn == 1 and not (outside.place / FIXED).exists():
+            think(turn, "old")
+            pay(f"order-{turn}")
+            raise ZeroDivisionError
+        return [got(pay(f"order-{turn}")), got(think(turn, "new"))]
+
+    return _loop(run, ask)
+
+
+AGENTS: dict[str, holdfast.Agent[..., Any]] = {
+    agent.name: agent
+    for agent in (
+        one_step,
+        probed,
+        idempotent,
+        neither,
+        gathered,
+        threads,
+        turnless,
+        mixed,
+        refused,
+        failing,
+        redone,
+    )
+}
+
+
+def carry_out(store: holdfast.Store, name: str) -> list[Answer]:
+    """Run the agent to its end; where it fails or diverges, mend it as a person would."""
+    agent = AGENTS[name]
+    try:
+        answers: list[Answer] = store.run(agent, id=RUN)
+    except holdfast.RunFailed:
+        (outside.place / FIXED).touch()
+        answers = store.restart(RUN, agent=agent, redo_turn=agent is redone)
+    except holdfast.Diverged:
+        answers = store.restart(RUN, agent=agent, redo_turn=True)
+    return answers

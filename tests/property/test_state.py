@@ -1,0 +1,474 @@
+"""Random histories of a tracked state against a plain-Python twin."""
+
+import copy
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from holdfast import errors
+from holdfast.capture.digest import digest
+from holdfast.capture.fixed import is_fixed
+from holdfast.capture.node import KINDS, LOOSE
+from holdfast.capture.state import State
+from holdfast.capture.tracked import plain, track
+from holdfast.store.codec import values
+
+CONTAINERS_MAX = 80
+ITEMS_MAX = 90
+KEYS: list[Any] = ["a", "b", "c", "long key", 1, True, (1, "x"), "\ud800", *range(40, 75)]
+
+
+@values.register(name="test_state.Note")
+@dataclass
+class Note:
+    tags: list[Any] = field(default_factory=list)
+    count: int = 0
+
+
+def kind_of(value: object) -> type:
+    return KINDS.get(type(value), type(value))
+
+
+def inner(node: Any) -> list[Any]:
+    return list(node.values()) if isinstance(node, dict) else list(node)
+
+
+def pairs_below(tracked: Any, twin: Any, seen: set[int]) -> Iterator[tuple[Any, Any]]:
+    """Walk both sides in step: every container, then every leaf that may change in place."""
+    if id(twin) in seen or (type(twin) not in (dict, list) and is_fixed(twin)):
+        return
+    seen.add(id(twin))
+    yield tracked, twin
+    if type(twin) in (dict, list):
+        for ours, theirs in zip(inner(tracked), inner(twin), strict=True):
+            yield from pairs_below(ours, theirs, seen)
+
+
+def assert_same(tracked: Any, twin: Any) -> None:
+    """Content, types, order of keys and what is shared are the same."""
+    partner: dict[int, int] = {}
+    stack = [(tracked, twin)]
+    while stack:
+        ours, theirs = stack.pop()
+        assert kind_of(ours) is type(theirs)
+        if type(theirs) in (dict, list) or not is_fixed(theirs):
+            assert partner.setdefault(id(theirs), id(ours)) == id(ours)
+            assert partner.setdefault(id(ours), id(theirs)) == id(theirs)
+        if type(theirs) not in (dict, list):
+            assert values.canonical(ours) == values.canonical(theirs)
+            continue
+        assert type(ours) in KINDS
+        assert len(ours) == len(theirs)
+        if isinstance(theirs, dict):
+            keys = [values.canonical(key) for key in theirs]
+            assert [values.canonical(key) for key in ours] == keys
+        stack.extend(zip(inner(ours), inner(theirs), strict=True))
+
+
+def contains(top: Any, wanted: Any) -> bool:
+    """Say whether the plain container `wanted` is or stands below `top`."""
+    seen: set[int] = set()
+    stack = [top]
+    while stack:
+        node = stack.pop()
+        if node is wanted:
+            return True
+        if type(node) in (dict, list) and id(node) not in seen:
+            seen.add(id(node))
+            stack.extend(inner(node))
+    return False
+
+
+def size_of(value: Any) -> int:
+    return len(value) if isinstance(value, dict | list | str) else -1
+
+
+class World:
+    """A state, its twin, and what a program may hold of both."""
+
+    def __init__(self, *, check: bool) -> None:
+        self.check = check
+        self.answers: dict[Any, Any] = {}
+        self.held: list[tuple[Any, Any]] = []  # plain objects that were put in and are still held
+        self.start(State(check=check, answer=self.answer), {})
+        self.rebase()
+
+    def answer(self, source: Any) -> Any:
+        return copy.deepcopy(self.answers[source])
+
+    def start(self, state: State, twin: dict[Any, Any]) -> None:
+        self.state, self.twin = state, twin
+        self.pockets: list[tuple[Any, Any]] = []
+        self.held = []
+        self.copies: list[Any] = []  # keeps what became of the held objects, so they stay one
+
+    def rebase(self) -> None:
+        self.saves = [self.state.base()]
+        self.snapshots = [copy.deepcopy(self.twin)]
+        assert self.state.delta() is None
+
+    def tops(self) -> list[tuple[Any, Any]]:
+        return [(self.state.root, self.twin), *self.pockets]
+
+    def everything(self) -> list[tuple[Any, Any]]:
+        seen: set[int] = set()
+        return [pair for top in self.tops() for pair in pairs_below(*top, seen)]
+
+    def container(self, pick: int, kind: type | None = None) -> tuple[Any, Any] | None:
+        found = [
+            pair
+            for pair in self.everything()
+            if type(pair[1]) in (dict, list) and kind in (None, type(pair[1]))
+        ]
+        return found[pick % len(found)] if found else None
+
+    # Values: what goes into the tracked side, what into the twin.
+
+    def value(self, pick: int, pick_more: int) -> tuple[Any, Any]:
+        makers: list[Callable[[int], tuple[Any, Any]]] = [
+            self.scalar,
+            self.scalar,
+            self.nested,
+            self.nested,
+            self.leaf,
+            self.alias,
+            self.alias,
+            self.alias_in_plain,
+            self.pocketed,
+            self.answered,
+            self.held_original,
+        ]
+        return makers[pick % len(makers)](pick_more)
+
+    def twice(self, make: Callable[[], Any]) -> tuple[Any, Any]:
+        return make(), make()
+
+    def scalar(self, pick: int) -> tuple[Any, Any]:
+        found: list[Any] = [
+            None, True, 1, 1.0, 0, -7, 2**70, -(2**63) - 1, "text", "\udc80", "x" * 50, b"by", 2.5,
+            float("nan"), (1, "t"), frozenset({3}), 1 + 2j,
+        ]  # fmt: skip
+        return found[pick % len(found)], found[pick % len(found)]
+
+    def nested(self, pick: int) -> tuple[Any, Any]:
+        def make() -> Any:
+            shared: dict[str, Any] = {"shared": [pick]}
+            found: list[Any] = [
+                {},
+                [],
+                {"role": "user", "content": "c" * (pick % 40)},
+                [1, [2, [3]], {"k": {}}],
+                [shared, shared],
+                {"x": shared, "y": [shared]},
+                list(range(pick % 70)),
+                {f"k{n}": n for n in range(pick % 50)},
+                [{"n": n} for n in range(pick % 6)],
+                {1: "int key", (2, 3): [4]},
+                {"s": {1, 2}, "n": Note([1])},
+            ]
+            return found[pick % len(found)]
+
+        return self.twice(make)
+
+    def leaf(self, pick: int) -> tuple[Any, Any]:
+        def make() -> Any:
+            found: list[Any] = [{pick, 1}, bytearray(b"ab"), Note([pick], 1), ([pick], 2)]
+            return found[pick % len(found)]
+
+        return self.twice(make)
+
+    def alias(self, pick: int) -> tuple[Any, Any]:
+        found = self.everything()
+        return found[pick % len(found)]
+
+    def alias_in_plain(self, pick: int) -> tuple[Any, Any]:
+        ours, theirs = self.alias(pick)
+        if pick % 3 == 0:
+            return [ours, {"again": ours}], [theirs, {"again": theirs}]
+        if type(theirs) is list:
+            return ours[-3:], theirs[-3:]
+        return {"one": [ours]}, {"one": [theirs]}
+
+    def pocketed(self, pick: int) -> tuple[Any, Any]:
+        return self.pockets[pick % len(self.pockets)] if self.pockets else self.scalar(pick)
+
+    def answered(self, pick: int) -> tuple[Any, Any]:
+        source = (len(self.answers), pick % 4)
+        value, twin = self.nested(pick)
+        if pick % 2:
+            value, twin = {"message": value, "tags": ["t"]}, {"message": twin, "tags": ["t"]}
+        self.answers[source] = copy.deepcopy(twin)
+        pair = track(value, source), twin
+        self.pockets.append(pair)
+        if pick % 3 == 0 and isinstance(twin, dict) and type(twin.get("message")) in (dict, list):
+            return pair[0]["message"], twin["message"]
+        return pair
+
+    def held_original(self, pick: int) -> tuple[Any, Any]:
+        if len(self.held) < 3:
+            self.held.append(self.nested(pick))
+        return self.held[pick % len(self.held)]
+
+    # Changes: the same on both sides.
+
+    def change(self, op: int, a: int, b: int, c: int) -> None:
+        if op % 3 == 0:
+            self.change_dict(op, a, b, c)
+        elif op % 3 == 1:
+            self.change_list(op, a, b, c)
+        else:
+            others = [self.swap, self.to_pocket, self.drop_pocket, self.change_leaf, self.move]
+            others[op // 3 % len(others)](a, b)
+
+    def change_dict(self, op: int, a: int, b: int, c: int) -> None:
+        target = self.container(a, dict)
+        assert target is not None
+        ours, theirs = target
+        key = list(theirs)[b % len(theirs)] if theirs and b % 3 else KEYS[b % len(KEYS)]
+        value, twin = self.fitting(b, c, ours, theirs)
+        match op // 3 % 10:
+            case 0 | 1 | 2:
+                ours[key], theirs[key] = value, twin
+            case 3:
+                assert kind_of(ours.setdefault(key, value)) is type(theirs.setdefault(key, twin))
+            case 4:
+                ours.pop(key, None), theirs.pop(key, None)
+            case 5 if key in theirs:
+                del ours[key], theirs[key]
+                if b % 2:
+                    ours[key], theirs[key] = value, twin
+            case 6 if theirs:
+                assert ours.popitem()[0] == theirs.popitem()[0]
+            case 7:
+                ours.update({key: value, "u": 1}, v=2)
+                theirs.update({key: twin, "u": 1}, v=2)
+            case 8:
+                ours |= [(key, value), ("w", c)]
+                theirs |= [(key, twin), ("w", c)]
+            case 9 if c % 5 == 0:
+                ours.clear(), theirs.clear()
+            case _:
+                pass
+
+    def change_list(self, op: int, a: int, b: int, c: int) -> None:
+        target = self.container(a, list)
+        if target is None:
+            return
+        ours, theirs = target
+        value, twin = self.fitting(b, c, ours, theirs)
+        n = len(theirs)
+        part = slice(c % (n + 2) - 1, b % (n + 3) - 2, [None, 1, 2, -1, -3][c % 5])
+        match op // 3 % 16:
+            case 0 | 1:
+                ours.append(value), theirs.append(twin)
+            case 2:
+                ours.extend([value, c]), theirs.extend([twin, c])
+            case 3:
+                ours.insert(c % (n + 3) - 1, value), theirs.insert(c % (n + 3) - 1, twin)
+            case 4 if n:
+                ours.pop(), theirs.pop()
+            case 5 if n:
+                ours.pop(0), theirs.pop(0)
+            case 6 if n:
+                ours.pop(c % n), theirs.pop(c % n)
+            case 7 if n:
+                ours[c % n - n], theirs[c % n - n] = value, twin
+            case 8:
+                del ours[part], theirs[part]
+            case 9 if part.step in (None, 1):
+                ours[part], theirs[part] = [value, c], [twin, c]
+            case 10:
+                new = list(range(len(theirs[part])))
+                if new:
+                    ours[part], theirs[part] = [value, *new[1:]], [twin, *new[1:]]
+            case 11:
+                ours.sort(key=size_of, reverse=bool(c % 2))
+                theirs.sort(key=size_of, reverse=bool(c % 2))
+            case 12:
+                ours.reverse(), theirs.reverse()
+            case 13:
+                ours += [value]
+                theirs += [twin]
+            case 14 if n < 8:
+                ours *= c % 3
+                theirs *= c % 3
+            case 15 if c % 4 == 0:
+                ours.clear(), theirs.clear()
+            case _:
+                if None in theirs:
+                    ours.remove(None), theirs.remove(None)
+
+    def fitting(self, b: int, c: int, ours: Any, target: Any) -> tuple[Any, Any]:
+        """A value that makes no cycle and not too much of everything."""
+        value, twin = self.value(b, c)
+        if ours.hf_tracker is LOOSE and any(value is original for original, _ in self.held):
+            return self.scalar(c)  # an answer that is in no state yet makes a copy of its own
+        if len(target) > ITEMS_MAX or len(self.everything()) > CONTAINERS_MAX:
+            return self.scalar(c)
+        return self.scalar(c) if contains(twin, target) else (value, twin)
+
+    def swap(self, a: int, b: int) -> None:
+        target = self.container(a, list)
+        if target is not None and target[1]:
+            i, j = a % len(target[1]), b % len(target[1])
+            for side in target:
+                side[i], side[j] = side[j], side[i]
+
+    def to_pocket(self, a: int, _b: int) -> None:
+        if len(self.pockets) < 4:
+            self.pockets.append(self.everything()[a % len(self.everything())])
+
+    def drop_pocket(self, a: int, _b: int) -> None:
+        if self.pockets and not self.held:
+            del self.pockets[a % len(self.pockets)]
+
+    def change_leaf(self, a: int, b: int) -> None:
+        found = [pair for pair in self.everything() if type(pair[1]) not in (dict, list)]
+        for leaf in found[a % len(found)] if found else ():
+            if isinstance(leaf, set):
+                leaf.symmetric_difference_update({b % 5})
+            elif isinstance(leaf, Note):
+                leaf.tags.append(b)
+                leaf.count += 1
+            elif isinstance(leaf, bytearray):
+                leaf.append(b % 256)
+            else:
+                leaf[0].append(b)
+
+    def move(self, a: int, b: int) -> None:
+        """Take a value out of one dict and put it into another."""
+        source, target = self.container(a, dict), self.container(b, dict)
+        if source is None or target is None or not source[1]:
+            return
+        key = list(source[1])[b % len(source[1])]
+        value, twin = source[0].pop(key), source[1].pop(key)
+        if not contains(twin, target[1]):
+            target[0]["moved"], target[1]["moved"] = value, twin
+
+    # What must not be stored, and what must not be missed.
+
+    def make_cycle(self, a: int, b: int) -> None:
+        ours, theirs = self.container(a, dict) or (None, None)
+        value, twin = self.alias(b)
+        if theirs is None or not contains(twin, theirs):
+            return
+        before = theirs.get("cycle", ours)
+        if before is not ours:
+            return
+        ours["cycle"] = [value]
+        if contains(self.twin, theirs):
+            with pytest.raises(errors.NotStorable, match="contains itself"):
+                self.state.delta()
+        else:
+            self.end_turn()
+        del ours["cycle"]
+
+    def change_original(self, a: int) -> None:
+        if not self.held:
+            return
+        original, twin = self.held[a % len(self.held)]
+        before = original.copy()
+        original.update(other=1) if isinstance(original, dict) else original.append(1)
+        if contains(self.twin, twin):
+            with pytest.raises(errors.ChangedOutside):
+                self.state.delta()
+        original.clear()
+        original.update(before) if isinstance(original, dict) else original.extend(before)
+
+    def store_unstorable(self, a: int) -> None:
+        ours, theirs = self.container(a, dict) or (None, None)
+        if theirs is None or "bad" in theirs:
+            return
+        ours["bad"] = {"deep": [object()]}
+        if contains(self.twin, theirs):
+            with pytest.raises(errors.NotStorable, match=r'\["bad"\]\["deep"\]\[0\]'):
+                self.state.delta()
+        else:
+            self.end_turn()
+        del ours["bad"]
+
+    # Turns.
+
+    def end_turn(self) -> None:
+        for _ in range(2):  # a part that was taken out may be saved one turn later
+            delta = self.state.delta()
+            if delta is not None:
+                self.saves.append(delta)
+                self.snapshots.append(copy.deepcopy(self.twin))
+        assert self.state.delta() is None
+
+    def check_restored(self, pick: int) -> None:
+        at = pick % len(self.saves)
+        restored = State.restore(self.saves[0], self.saves[1 : at + 1], self.answer)
+        assert_same(restored.root, self.snapshots[at])
+        assert restored.delta() is None
+
+    def check_digests(self, pick: int) -> None:
+        ours, theirs = self.everything()[pick % len(self.everything())]
+        assert digest(ours) == digest(theirs) == digest(plain(ours))
+        assert digest(self.state.root) == digest(self.twin)
+
+    def restart(self, pick: int) -> None:
+        self.end_turn()
+        state = State.restore(self.saves[0], self.saves[1:], self.answer, check=self.check)
+        if pick % 2:
+            early = State({"a": {"b": []}, "c": [], "moved": {}}, check=self.check)
+            taken = [early.root["a"], early.root["c"]]
+            early.adopt(state)
+            for node in taken:
+                if node is not early.root.get("a") and node is not early.root.get("c"):
+                    method = node.append if isinstance(node, list) else node.popitem
+                    with pytest.raises((errors.UsageError, KeyError, TypeError)):
+                        method()
+            state = early
+        self.start(state, copy.deepcopy(self.twin))
+
+    def act(self, op: int, a: int, b: int, c: int) -> None:
+        match op % 24:
+            case 0 | 1 | 2 | 3:
+                self.end_turn()
+            case 4:
+                self.check_restored(a)
+            case 5:
+                self.check_digests(a)
+            case 6 if a % 3 == 0:
+                self.rebase()
+            case 7 if a % 3 == 0:
+                self.restart(b)
+            case 8:
+                self.make_cycle(a, b)
+            case 9:
+                self.change_original(a)
+            case 10:
+                self.store_unstorable(a)
+            case _:
+                self.change(c + op, a, b, c)
+        twins = {id(twin) for _, twin in self.held}
+        self.copies += [ours for ours, theirs in self.everything() if id(theirs) in twins]
+
+    def finish(self) -> None:
+        self.end_turn()
+        assert_same(self.state.root, self.twin)
+        for at in range(len(self.saves)):
+            self.check_restored(at)
+
+
+numbers = st.integers(0, 9_999)
+histories = st.lists(st.tuples(numbers, numbers, numbers, numbers), min_size=1, max_size=60)
+
+
+@settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
+@given(histories, st.booleans())
+def test_every_turn_comes_back_with_its_content_types_order_and_sharing(
+    history: list[tuple[int, int, int, int]], check: bool
+) -> None:
+    world = World(check=check)
+
+    for act in history:
+        world.act(*act)
+
+    world.finish()
