@@ -32,7 +32,7 @@ class Target:
     def as_row(self) -> list[str]:
         """The target as a row of a table."""
         sign = ">=" if self.at_least else "<="
-        measured = UNKNOWN if self.measured is None else f"{self.measured:.3g}{self.unit}"
+        measured = UNKNOWN if self.measured is None else f"{self.measured:.4g}{self.unit}"
         return [self.promise, f"{sign} {self.limit:g}{self.unit}", measured, self.verdict]
 
 

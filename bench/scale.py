@@ -9,6 +9,7 @@ class Scale:
 
     name: str
     turn_blocks: int
+    traced_blocks: int
     turns: int
     concurrent_blocks: int
     concurrent_runs: int
@@ -26,6 +27,7 @@ class Scale:
 FULL = Scale(
     name="full",
     turn_blocks=9,
+    traced_blocks=3,
     turns=200,
     concurrent_blocks=3,
     concurrent_runs=50,
@@ -43,6 +45,7 @@ FULL = Scale(
 QUICK = Scale(
     name="quick",
     turn_blocks=2,
+    traced_blocks=1,
     turns=200,
     concurrent_blocks=1,
     concurrent_runs=50,

@@ -1,25 +1,199 @@
 """One run, killed and continued until it is done; then judged by what the outside saw."""
 
-import collections
 import contextlib
-import json
 import re
 import signal
 import subprocess
 import sys
+import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
 
 import holdfast
+from holdfast.clock import SystemClock
+from holdfast.store.open import open_store
 from holdfast.testing.kill import Failpoint, Syscall, attach
-from tests.crash.agents import RUN
+from tests.crash import verdict
+from tests.crash.agents import AGENTS, RUN
 from tests.crash.nursery import FINISHED, IN_DOUBT, STORE_ERROR, Order
-from tests.crash.outside import Line, Outside
+from tests.crash.outside import Outside
+from tests.crash.verdict import Reference
 
 ROOT = Path(__file__).resolve().parents[2]
 LIVES_MAX = 20
+STORE = "store"
+CALLS = ("write", "pwrite64", "fdatasync", "fsync", "ftruncate", "unlink")
+"""System calls that change what a disk holds."""
+
 Death = Failpoint | Syscall
+
+
+@dataclass(kw_only=True)
+class Tally:
+    """What many trials found; each finding says where to look."""
+
+    trials: int = 0
+    killed_at: list[str] = field(default_factory=list)
+    faults: int = 0
+    doubts: int = 0
+    asked_again: list[str] = field(default_factory=list)
+    doubled: list[str] = field(default_factory=list)
+    lost: list[str] = field(default_factory=list)
+    unlisted: list[str] = field(default_factory=list)
+    broken: list[str] = field(default_factory=list)
+
+    @property
+    def findings(self) -> list[str]:
+        """Everything that must not be."""
+        return [*self.broken, *self.asked_again, *self.doubled, *self.lost, *self.unlisted]
+
+    def add(self, other: "Tally") -> None:
+        """Take in what another trial found."""
+        for name, value in vars(other).items():
+            setattr(self, name, getattr(self, name) + value)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.trials} runs, {len(self.killed_at)} kills, {self.faults} disk errors: "
+            f"{len(self.asked_again)} recorded answers asked again, "
+            f"{len(self.doubled)} effects doubled, {len(self.lost)} answers or effects lost, "
+            f"{self.doubts} in doubt and {len(self.unlisted)} of them not listed, "
+            f"{len(self.broken)} runs or stores broken"
+        )
+
+
+class Nursery:
+    """A warm process that lets runs live; see `nursery`."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.crash.nursery"],
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def live(self, order: Order, at: Death | None = None) -> int:
+        """One life; returns its exit status, negative if a signal ended it."""
+        if isinstance(at, Failpoint):
+            order = msgspec.structs.replace(order, failpoint=str(at))
+        if not isinstance(at, Syscall):
+            self.begin(order)
+            return self.end()
+        pid = self.begin(msgspec.structs.replace(order, is_traced=True))
+        with attach(pid, at):
+            return self.end()
+
+    def count_calls(self, order: Order) -> dict[str, int]:
+        """Live once; of each call in `CALLS`, how often the thread that makes most makes it."""
+        pid = self.begin(msgspec.structs.replace(order, is_traced=True))
+        with tempfile.NamedTemporaryFile("r") as log:
+            trace = ["strace", "-f", "-qq", "-o", log.name, "-e", f"trace={','.join(CALLS)}"]
+            with subprocess.Popen([*trace, "-p", str(pid)]):
+                assert FINISHED == self.end()
+            counted = Counter(re.findall(r"^(\d+) +(\w+)\(", log.read(), re.MULTILINE))
+        return {name: max(n for (_, call), n in counted.items() if call == name) for _, name in counted}
+
+    def begin(self, order: Order) -> int:
+        """Let a life begin; returns its process id."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(msgspec.json.encode(order).decode() + "\n")
+        self._process.stdin.flush()
+        return self._read()
+
+    def end(self) -> int:
+        """Wait for the life that began to end; returns its exit status."""
+        return self._read()
+
+    def _read(self) -> int:
+        assert self._process.stdout is not None
+        return int(self._process.stdout.readline())
+
+    def close(self) -> None:
+        """End the process."""
+        with self._process as process:
+            assert process.stdin is not None
+            process.stdin.close()
+
+
+def survive(
+    nursery: Nursery,
+    order: Order,
+    deaths: Sequence[Death],
+    expected: Reference,
+) -> Tally:
+    """Let a run die by each of `deaths` in turn, then live to its end; what the outside saw."""
+    tally = Tally(trials=1)
+    outside = Outside(Path(order.place))
+    where = f"{order.agent} killed at {', '.join(map(str, deaths)) or 'no point'}: "
+    try:
+        _live_on(nursery, order, list(deaths), tally)
+        tally.asked_again += verdict.asked_again(outside, expected)
+        tally.doubled += verdict.doubled(outside, expected)
+        tally.lost += verdict.lost(outside, expected)
+        _check_store(order)
+    except Exception as error:  # noqa: BLE001 whatever it is, it is a finding
+        tally.broken.append(f"{type(error).__name__}: {error}")
+    for name in ("asked_again", "doubled", "lost", "unlisted", "broken"):
+        setattr(tally, name, [where + each for each in getattr(tally, name)])
+    return tally
+
+
+def _live_on(nursery: Nursery, order: Order, deaths: list[Death], tally: Tally) -> None:
+    for _ in range(LIVES_MAX):
+        at = deaths.pop(0) if deaths else None
+        status = nursery.live(order, at)
+        match status:
+            case 0:
+                return
+            case -9 if at is not None:
+                tally.killed_at.append(at.name)
+            case _ if status == IN_DOUBT:
+                tally.doubts += 1
+                tally.unlisted += resolve(order)
+            case _ if status == STORE_ERROR and isinstance(at, Syscall) and at.error:
+                tally.faults += 1
+            case _:
+                log = Outside(Path(order.place)).log()
+                raise AssertionError(f"a life ended with status {status} after {log[-1]}")
+    raise AssertionError(f"the run did not end in {LIVES_MAX} lives")
+
+
+def resolve(order: Order) -> list[str]:
+    """Decide about an effect in doubt as the world says; returns it if it was not listed."""
+    outside = Outside(Path(order.place))
+    key = outside.log()[-1].token
+    with holdfast.open(outside.place / STORE) as store:
+        listed = {run.id: run.error or "" for run in store.runs(status=holdfast.Status.IN_DOUBT)}
+        done = [line for line in outside.world() if line.kind == key]
+        outcome = {"what": done[0].what, "token": done[0].token} if done else None
+        store.resolve(RUN, key, happened=bool(done), outcome=outcome)
+    return [] if key in listed.get(RUN, "") else [f"{key} is not in {listed}"]
+
+
+def _check_store(order: Order) -> None:
+    """The store is whole, and the finished run gives its result without asking anything."""
+    outside = Outside(Path(order.place))
+    log = outside.log()
+    with holdfast.open(outside.place / STORE) as store:
+        assert verdict.result(log) == store.run(AGENTS[order.agent], id=RUN)
+    assert log == outside.log()
+    walk(outside.place / STORE)
+
+
+def walk(path: Path) -> int:
+    """Read every row of every branch, checked; returns how many there are."""
+    with contextlib.closing(open_store(path, SystemClock(), must_exist=True)) as opened:
+        assert [] == opened.records.integrity()
+        reader = opened.reader
+        return sum(
+            1
+            for run in reader.runs()
+            for branch in reader.branches(run)
+            for _ in reader.rows(branch.no, reader.first(branch.no), reader.end(branch.no))
+        )

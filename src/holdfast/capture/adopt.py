@@ -34,17 +34,18 @@ class Adoption:
     def _pair(self, ours: Node, theirs: Node) -> None:
         self._standing[id(theirs)] = ours
         taken = {id(ours)}
-        stack: list[tuple[Any, Node]] = [(ours, theirs)]
+        stack: list[tuple[Any, Any]] = [(ours, theirs)]
         while stack:
             old, new = stack.pop()
             for key, value in entries(new):
                 if type(value) not in KINDS or id(value) in self._standing:
                     continue
-                standing: Any = _at(old, key)
-                if type(standing) is type(value) and id(standing) not in taken:
-                    taken.add(id(standing))
-                    self._standing[id(value)] = standing
-                    stack.append((standing, value))  # type: ignore[arg-type]
+                kept: Any = _at(old, key)
+                is_same_kind = type(kept) is type(value)
+                if is_same_kind and id(kept) not in taken:
+                    taken.add(id(kept))
+                    self._standing[id(value)] = kept
+                    stack.append((kept, value))
 
     def apply(self, ours: Tracker, theirs: Tracker) -> int:
         """Do it, with both trackers locked; give what is added to every id of theirs."""

@@ -9,7 +9,7 @@ from typing import Any
 from weakref import ref
 
 from holdfast import errors
-from holdfast.capture.fixed import BASIC, is_fixed
+from holdfast.capture.fixed import BASIC
 from holdfast.capture.node import (
     KINDS,
     LOOSE,
@@ -20,6 +20,7 @@ from holdfast.capture.node import (
     children,
     is_within,
     link,
+    may_change,
     out_of_place,
 )
 from holdfast.capture.watch import Watch
@@ -52,6 +53,8 @@ def put_in(target: Node, value: object, tracker: Tracker) -> Any:  # noqa: ANN40
 class Insertion:
     """One value, or the values of one call, on the way into `target`."""
 
+    __slots__ = ("_is_suspect", "_open", "_placed", "_target", "_tracker")
+
     def __init__(self, target: Node, tracker: Tracker) -> None:
         self._target = target
         self._tracker = tracker
@@ -70,7 +73,7 @@ class Insertion:
             node = value
             self._settle(node)  # type: ignore[arg-type]
         else:
-            if self._tracker is not LOOSE and not is_fixed(value):
+            if self._tracker is not LOOSE and may_change(value):
                 self._tracker.holders[id(parent)] = ref(parent)
             return value
         link(node, ref(parent))
@@ -85,7 +88,8 @@ class Insertion:
 
     def _copy(self, original: Any) -> Any:  # noqa: ANN401 a plain container and its copy
         known = self._tracker.originals.copy_of(original)
-        pass
+        if known is None:
+            known = LOOSE.originals.copy_of(original)
         if known is not None and known.hf_tracker in (self._tracker, LOOSE):
             self._settle(known)
             self._is_suspect = self._is_suspect or id(known) in self._open
@@ -94,6 +98,7 @@ class Insertion:
         self._open.add(id(copy))
         copy.hf_watch = Watch(original, copy)
         self._tracker.originals.add(copy.hf_watch)
+        self._tracker.originals.review_when_many()
         if type(original) is dict:
             for key, value in original.items():
                 dict.__setitem__(copy, key, self.ready(value, copy))
@@ -118,6 +123,7 @@ class Insertion:
 
     def _attach(self, top: Node) -> None:
         found: dict[int, Node] = {}
+        mixed: list[Node] = []
         stack: list[Any] = [top]
         while stack:
             node = stack.pop()
@@ -127,14 +133,15 @@ class Insertion:
                 self._settle(node)
             else:
                 found[id(node)] = node
-                stack.extend(value for value in children(node) if type(value) in KINDS)
+                values = children(node)
+                if not BASIC.issuperset(map(type, values)):
+                    stack.extend(value for value in values if type(value) in KINDS)
+                    mixed.append(node)
         for node in found.values():
             node.hf_tracker = self._tracker
             if node.hf_watch is not None:
                 LOOSE.originals.remove(node.hf_watch)
                 self._tracker.originals.add(node.hf_watch)
-            if any(
-                type(value) not in BASIC and type(value) not in KINDS and not is_fixed(value)
-                for value in children(node)
-            ):
+        for node in mixed:
+            if any(may_change(value) for value in children(node)):
                 self._tracker.holders[id(node)] = ref(node)

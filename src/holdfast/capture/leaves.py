@@ -6,8 +6,7 @@ from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
 from holdfast import errors
-from holdfast.capture.fixed import BASIC, is_fixed
-from holdfast.capture.node import KINDS, Node, Tracker, entries, step, where
+from holdfast.capture.node import KINDS, Node, Tracker, entries, may_change, step, where
 from holdfast.store.codec import values
 
 _TRANSPARENT: Final = frozenset({dict, list, tuple, set, frozenset})
@@ -89,8 +88,7 @@ class Leaves:
 def changeable(node: Node) -> Iterator[tuple[Any, object]]:
     """Give the places in `node` that hold a leaf which may change in place."""
     for place, value in entries(node):
-        kind = type(value)
-        if kind not in BASIC and kind not in KINDS and not is_fixed(value):
+        if may_change(value):
             yield place, value
 
 

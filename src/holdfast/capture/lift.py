@@ -9,10 +9,10 @@ from msgspec.msgpack import Ext
 
 from holdfast import errors
 from holdfast.capture import wire
-from holdfast.capture.fixed import BASIC, is_fixed
+from holdfast.capture.fixed import BASIC
 from holdfast.capture.insert import blank
 from holdfast.capture.lower import preorder
-from holdfast.capture.node import KINDS, TRACKED, Node, Tracker, link
+from holdfast.capture.node import KINDS, TRACKED, Node, Tracker, link, may_change
 from holdfast.capture.tracked import TrackedDict, TrackedList, plain, track
 from holdfast.store.codec import values
 
@@ -131,7 +131,7 @@ class Lift:
         kind = type(value)
         if kind in KINDS:
             link(value, ref(parent))
-        elif kind not in BASIC and not is_fixed(value):
+        elif may_change(value):
             self._tracker.holders[id(parent)] = ref(parent)
         return value
 

@@ -13,6 +13,9 @@ from holdfast.capture.leaves import Leaves, Now
 from holdfast.capture.node import KINDS, Node, children, path_below, step
 from holdfast.store.codec import values
 
+DEPTH_MAX: Final = 128
+"""Containers in containers that one save writes; each level takes a few frames of the stack."""
+
 _TEXT: Final = frozenset({str})
 _OPEN: Final = (
     -2
@@ -42,6 +45,7 @@ class Lowering:
         self._names_answers = names_answers
         self._is_careful = is_careful  # text and integers may be beyond what msgpack holds
         self._given: list[tuple[Node, int]] = []
+        self._depth = 0
 
     def undo(self) -> None:
         """Take back every id that was given."""
@@ -66,7 +70,12 @@ class Lowering:
             if named is not None:
                 return named
         node = self._give(value, _OPEN)
+        self._depth += 1
+        if self._depth > DEPTH_MAX:
+            why = f"it is nested deeper than {DEPTH_MAX} containers"
+            raise errors.NotStorable(self._place_of(value), KINDS[kind].__name__, why)
         body = self.pairs(value, value) if isinstance(value, dict) else self.items(value)
+        self._depth -= 1
         value.hf_node = node
         return body
 
@@ -191,6 +200,8 @@ def preorder(top: Node) -> list[Node]:
         node = stack.pop()
         if id(node) not in found:
             found[id(node)] = node
-            inner = [value for value in children(node) if type(value) in KINDS]
-            stack.extend(reversed(inner))
+            values_in = children(node)
+            if not BASIC.issuperset(map(type, values_in)):
+                inner = [value for value in values_in if type(value) in KINDS]
+                stack.extend(reversed(inner))
     return list(found.values())

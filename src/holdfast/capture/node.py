@@ -7,6 +7,7 @@ from typing import Any, Final, Protocol
 from weakref import ref
 
 from holdfast import errors
+from holdfast.capture.fixed import BASIC, is_fixed
 from holdfast.capture.hashes import Cache
 from holdfast.capture.watch import Originals, Watch
 
@@ -93,6 +94,12 @@ def children(node: Node) -> Iterable[object]:
 def entries(node: Node) -> Iterable[tuple[object, object]]:
     """Give the (key or index, value) pairs of `node`, in order."""
     return node.items() if isinstance(node, dict) else enumerate(node)
+
+
+def may_change(value: object) -> bool:
+    """Say whether `value` is a leaf that may change in place."""
+    kind = type(value)
+    return kind not in BASIC and kind not in KINDS and not is_fixed(value)
 
 
 def link(child: Node, parent: "ref[Node]") -> None:

@@ -228,10 +228,11 @@ class State:
         container. One that has no place any more raises `UsageError` when it is changed.
         """
         with self.lock, other.lock:
-            shift = Adoption(self.root, other.root).apply(self._tracker, other._tracker)
-            self._leaves = shifted(other._leaves, shift)
-            self._mirror = other._mirror
-            self._names_answers = other._names_answers
+            theirs = other._tracker  # noqa: SLF001 of the same class
+            shift = Adoption(self.root, other.root).apply(self._tracker, theirs)
+            self._leaves = shifted(other._leaves, shift)  # noqa: SLF001 of the same class
+            self._mirror = other._mirror  # noqa: SLF001 of the same class
+            self._names_answers = other._names_answers  # noqa: SLF001 of the same class
 
 
 def _saved_leaves(lift: Lift, tracker: Tracker) -> dict[int, Saved]:

@@ -86,17 +86,21 @@ class Originals:
 
         An original that is as it was and that nobody else holds can never change again.
         """
-        changed = []
-        for key in list(self._watches):
-            watch = self._watches[key]
+        changed: list[Any] = []
+        if not self._watches:
+            return changed
+        left, self._watches = self._watches, {}
+        for key in list(left):
+            watch = left.pop(key)  # the one before is let go now, and with it what only it held
             copy = watch.copy()
             if copy is None:
-                del self._watches[key]
-            elif watch.is_changed():
+                continue
+            if watch.is_changed():
                 changed.append(copy)
             elif not watch.is_held():
                 copy.hf_watch = None
-                del self._watches[key]
+                continue
+            self._watches[key] = watch
         return changed
 
     def review_when_many(self) -> None:

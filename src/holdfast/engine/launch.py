@@ -162,8 +162,9 @@ class Launcher:
                 self._opened.committer,
                 self._opened.reader.store_id,
                 self._opened.reader.history(found),
-                body,
-                entry,
+                self._opened.records.tail(found.row.head),
+                body=body,
+                entry=entry,
             )
         except Fenced:
             raise self._held(found) from None

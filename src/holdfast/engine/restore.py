@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from holdfast.capture.state import State
 from holdfast.errors import Damaged
-from holdfast.model.journal import Answer, Based, Happened, LoopLeft, TurnEnded
+from holdfast.model.journal import Answer, Based, Happened, LoopLeft, Resumed, TurnEnded
 from holdfast.store.codec import values
 from holdfast.store.reader import Placed, Reader
 
@@ -26,8 +26,10 @@ def state_at(reader: Reader, rows: Iterable[Placed], point: Point | None = None)
             match entry:
                 case Based():
                     base, deltas, left, is_any = entry.state, [], [], True
+                case Resumed():
+                    left = []  # The new life runs the open turn from its start.
                 case LoopLeft():
-                    left = [entry.delta]  # One of an earlier life is superseded.
+                    left = [entry.delta]
                     if point == (placed.id, index):
                         return _build(reader, base, [*deltas, *left])
                 case TurnEnded():

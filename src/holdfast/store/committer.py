@@ -84,13 +84,13 @@ class Committer:
             return
         try:
             results = self._records.commit([ticket.write for ticket in batch])
-        except KeyboardInterrupt:
-            # Ctrl-C reached the thread that led. What it wrote is recognised when written again.
-            queue.extendleft(reversed(batch))
-            raise
         except Exception as error:  # noqa: BLE001 it rises where each write is waited for
             for ticket in batch:
                 ticket.error = error
+        except BaseException:
+            # Ctrl-C reached the thread that led. What it wrote is recognised when written again.
+            queue.extendleft(reversed(batch))
+            raise
         else:
             for ticket, done in zip(batch, results, strict=True):
                 ticket.done = done

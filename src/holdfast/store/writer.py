@@ -17,6 +17,11 @@ from holdfast.store.codec.frame import seal
 from holdfast.store.committer import Committer, Ticket
 from holdfast.store.reader import History, Placed, Run
 
+PACK_BYTES = 32 * 1024
+"""A run's rows are packed when this much of them is loose."""
+PACK_BYTES_MIN = 2 * 1024
+"""At a run's end they are packed from here on."""
+
 _encode = msgspec.msgpack.Encoder().encode
 
 
@@ -33,12 +38,14 @@ class RunWriter:
         self.base = -1
         self._id = -1
         self._mac = b""
+        self._loose_from, self._loose_bytes = -1, 0
         self._lock = threading.Lock()
         self._fault: Exception | None = None
 
-    def stand_at(self, base: int, id_: int, mac: bytes) -> None:
-        """Say which row is the newest, and which holds the newest base."""
+    def stand_at(self, base: int, id_: int, mac: bytes, tail: tuple[int, int] = (-1, 0)) -> None:
+        """Say which row is the newest, which holds the newest base, what is not packed yet."""
         self.base, self._id, self._mac = base, id_, mac
+        self._loose_from, self._loose_bytes = tail
 
     def raise_epoch(self, raised: RunRow, body: RunBody, entry: Entry) -> None:
         """Take the run over: its new epoch and the entry that says so, in one commit."""
@@ -47,6 +54,7 @@ class RunWriter:
         self.finish(self._committer.submit(Append(no=raised.no, epoch=epoch, row=row, run=raised)))
         self.run = Run(row=raised, body=body)
         self._id, self._mac = row.id, row.mac
+        self._loose_from = self._loose_from if self._loose_from >= 0 else row.id
 
     def submit(
         self,
@@ -74,9 +82,20 @@ class RunWriter:
                 row=row,
                 run=None if body is None else self._changed(body),
                 intents=intents,
+                pack_from=self._pack_from(row, is_end=body is not None),
             )
             self._id, self._mac = id_, row.mac
             return row, self._committer.submit(write)
+
+    def _pack_from(self, row: JournalRow, *, is_end: bool) -> int:
+        """Where a pack that ends with `row` begins; -1 as long as none is due."""
+        if self._loose_from < 0:
+            self._loose_from = row.id
+        self._loose_bytes += len(row.body)
+        if self._loose_bytes < (PACK_BYTES_MIN if is_end else PACK_BYTES):
+            return -1
+        first, self._loose_from, self._loose_bytes = self._loose_from, -1, 0
+        return first
 
     def _changed(self, body: RunBody) -> RunRow:
         row = make_run(self._store_id, self.run.row, body)
@@ -133,7 +152,8 @@ class RunWriter:
         failpoint.reach("run.branched")
         self.run = Run(row=made[0][0], body=run.body)
         id_ = made[0][1].id
-        self.stand_at(id_ if has_base else at.row.base, id_, made[0][1].mac)
+        row = made[0][1]
+        self.stand_at(id_ if has_base else at.row.base, id_, row.mac, (id_, len(row.body)))
 
 
 def create(committer: Committer, store_id: bytes, body: RunBody, entry: Entry) -> RunWriter | None:
@@ -156,17 +176,27 @@ def create(committer: Committer, store_id: bytes, body: RunBody, entry: Entry) -
     failpoint.reach("run.created")
     run, row = made[0]
     writer = RunWriter(committer, store_id, Run(row=run, body=body))
-    writer.stand_at(-1, row.id, row.mac)
+    writer.stand_at(-1, row.id, row.mac, (row.id, len(row.body)))
     return writer
 
 
 def take_up(
-    committer: Committer, store_id: bytes, history: History, body: RunBody, entry: Entry
+    committer: Committer,
+    store_id: bytes,
+    history: History,
+    tail: tuple[int, int],
+    *,
+    body: RunBody,
+    entry: Entry,
 ) -> RunWriter:
-    """Go on with a run under the next epoch: whoever wrote it before is fenced from now on."""
+    """Go on with a run under the next epoch: whoever wrote it before is fenced from now on.
+
+    `tail` is what `Records.tail` says of the run's head.
+    """
     old = history.run
     writer = RunWriter(committer, store_id, old)
-    writer.stand_at(history.last.row.base, history.last.id, history.last.mac)
+    last = history.last
+    writer.stand_at(last.row.base, last.id, last.mac, tail)
     failpoint.reach("run.taking")
     raised = make_run(store_id, replace(old.row, epoch=old.row.epoch + 1), body)
     writer.raise_epoch(raised, body, entry)

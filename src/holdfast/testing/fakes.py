@@ -91,6 +91,10 @@ class Faulty:
         """As the records below."""
         return self._records.last(branch)
 
+    def tail(self, branch: int) -> tuple[int, int]:
+        """As the records below."""
+        return self._records.tail(branch)
+
     def intended(self, run: int, intent: bytes) -> list[int]:
         """As the records below."""
         return self._records.intended(run, intent)

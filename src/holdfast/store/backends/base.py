@@ -50,8 +50,11 @@ class Create(msgspec.Struct, frozen=True, kw_only=True):
 class Append(msgspec.Struct, frozen=True, kw_only=True):
     """Add a row to a run while `epoch` is still the run's epoch; else nothing is written.
 
+    The row follows the newest one of its branch; the very row that stands there already is fine.
+
     `run` replaces the run's row in the same commit (its epoch may be higher: a takeover);
-    `intents` are indexed with the row.
+    `intents` are indexed with the row; with `pack_from` the rows from there to this one may be
+    packed in the same commit.
     """
 
     no: int
@@ -59,6 +62,7 @@ class Append(msgspec.Struct, frozen=True, kw_only=True):
     row: JournalRow
     run: RunRow | None = None
     intents: Sequence[bytes] = ()
+    pack_from: int = -1
 
 
 class Grow(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,7 +84,8 @@ class Records(Protocol):
         """Do all `writes` in one transaction.
 
         For each: the run's number (`Create`), the row's id (`Append`, `Grow`), or -1 where the
-        epoch has moved on (fenced) or the run exists already: that write alone did nothing.
+        epoch has moved on (fenced), the place is another's, or the run exists already: that write
+        alone did nothing.
         """
 
     def run(self, kid: bytes) -> RunRow | None:
@@ -100,6 +105,9 @@ class Records(Protocol):
 
     def last(self, branch: int) -> JournalRow | None:
         """The newest journal row of a branch."""
+
+    def tail(self, branch: int) -> tuple[int, int]:
+        """The id of the first row of a branch that is not packed (-1: none), and their bytes."""
 
     def intended(self, run: int, intent: bytes) -> list[int]:
         """Ids of the rows of a run that record this intent, in order."""

@@ -2,7 +2,9 @@
 
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
 
 from holdfast.errors import StoreClosed
 from holdfast.model.ids import branch_of
@@ -64,6 +66,12 @@ class MemoryRecords:
         newest = max((id_ for id_ in rows if branch_of(id_) == branch), default=None)
         return None if newest is None else rows[newest]
 
+    def tail(self, branch: int) -> tuple[int, int]:
+        """All rows of a branch: nothing is packed here."""
+        rows = self._read().rows
+        ids = [id_ for id_ in rows if branch_of(id_) == branch]
+        return min(ids, default=-1), sum(len(rows[id_].body) for id_ in ids)
+
     def intended(self, run: int, intent: bytes) -> list[int]:
         """Ids of the rows of a run that record this intent."""
         found = self._read().intents
@@ -122,7 +130,7 @@ class _Tables:
         if not self._is_at(write.no, write.epoch):
             return -1
         known = self.rows.get(row.id)
-        if known is not None and known.mac != row.mac:
+        if row.id - 1 not in self.rows or (known is not None and known.mac != row.mac):
             return -1
         self.rows[row.id] = row
         if write.run is not None:

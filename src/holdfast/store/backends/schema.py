@@ -15,6 +15,9 @@ TABLES = {
     ),
     "branch_run": "CREATE INDEX branch_run ON branch (run)",
     "j": "CREATE TABLE j (id INTEGER PRIMARY KEY, mac BLOB NOT NULL, body BLOB NOT NULL)",
+    "pack": (
+        "CREATE TABLE pack (id INTEGER PRIMARY KEY, first INTEGER NOT NULL, body BLOB NOT NULL)"
+    ),
     "effect": (
         "CREATE TABLE effect (run INTEGER NOT NULL, intent BLOB NOT NULL, id INTEGER NOT NULL, "
         "PRIMARY KEY (run, intent, id)) WITHOUT ROWID"
@@ -22,7 +25,12 @@ TABLES = {
 }
 """Name of each table or index → its exact definition; a store with any other is refused."""
 
-APPEND = "INSERT INTO j SELECT ?,?,? WHERE (SELECT epoch FROM run WHERE no=?)=?"
+APPEND = (
+    "INSERT INTO j SELECT ?1, ?2, ?3 WHERE (SELECT epoch FROM run WHERE no=?4)=?5 "
+    "AND (EXISTS (SELECT 1 FROM j WHERE id=?1-1) OR "
+    "(SELECT max(id) FROM pack WHERE id BETWEEN ?1 & ~4294967295 AND ?1 | 4294967295)=?1-1)"
+)
+"""Fenced by the epoch, and only behind the newest row of the branch, loose or packed."""
 RUN_INSERT = "INSERT INTO run (no, kid, epoch, head, mac, body) VALUES (?,?,?,?,?,?)"
 RUN_UPDATE = "UPDATE run SET epoch=?, head=?, mac=?, body=? WHERE no=? AND epoch=?"
 BRANCH_INSERT = "INSERT INTO branch (no, run, parent, at, mac, body) VALUES (?,?,?,?,?,?)"

@@ -11,7 +11,7 @@ from holdfast import failpoint
 from holdfast.clock import Clock
 from holdfast.errors import Damaged, StoreClosed, StoreError, StoreUnwritable
 from holdfast.model.ids import row_id
-from holdfast.store.backends import schema
+from holdfast.store.backends import packs, schema
 from holdfast.store.backends.base import (
     Append,
     BranchRow,
@@ -24,11 +24,14 @@ from holdfast.store.backends.base import (
 from holdfast.store.backends.connection import check, connect, create, named, transaction
 from holdfast.store.backends.heads import HeadNote
 from holdfast.store.backends.locks import CommitLock
+from holdfast.store.backends.packs import Packs
 
 FILE = "store.db"
 WAL_PAGES = 512
 """The log is grown to this many pages once and reused: growing it doubles a commit's time."""
 _PAGE = 4096
+PACK_PAGES = 24
+"""About how many pages a pack and the deletion of its rows write."""
 
 
 class SqliteRecords:
@@ -42,6 +45,7 @@ class SqliteRecords:
         self._fault: StoreError | None = None
         self._is_grown = False
         self._pages = 0
+        self._packs = Packs()
         with named(self._file):
             self._open()
 
@@ -74,7 +78,7 @@ class SqliteRecords:
     def _do(self, writes: Sequence[Write]) -> list[int]:
         if len(writes) == 1:
             write = writes[0]
-            if type(write) is Append and write.run is None and not write.intents:
+            if type(write) is Append and _is_bare(write):
                 return [self._append(write)]
         with transaction(self._writer):
             return [self._one(write) for write in writes]
@@ -86,6 +90,8 @@ class SqliteRecords:
                 if done >= 0 and write.run is not None:
                     self._update(write.run, write.epoch)
                 self._index(write.no, write.intents, done)
+                if done >= 0 and write.pack_from >= 0:
+                    packs.write(self._writer, write.pack_from, done)
                 return done
             case Create():
                 return self._create(write)
@@ -94,15 +100,22 @@ class SqliteRecords:
 
     def _append(self, write: Append) -> int:
         row = write.row
-        try:
+        with contextlib.suppress(sqlite3.IntegrityError):
             found = self._writer.execute(
                 schema.APPEND, (row.id, row.mac, row.body, write.no, write.epoch)
             )
-        except sqlite3.IntegrityError:
-            # Somebody wrote this place: we did, if it is the same row, else we are fenced.
-            known = self._writer.execute("SELECT mac FROM j WHERE id=?", (row.id,)).fetchone()
-            return row.id if known == (row.mac,) else -1
-        return row.id if found.rowcount == 1 else -1
+            if found.rowcount == 1:
+                return row.id
+        # Somebody wrote this place: we did, if it is the same row, else we are fenced.
+        return row.id if self._is_at(write.no, write.epoch) and self._stands(row) else -1
+
+    def _is_at(self, no: int, epoch: int) -> bool:
+        found = self._writer.execute("SELECT epoch FROM run WHERE no=?", (no,)).fetchone()
+        return found == (epoch,)
+
+    def _stands(self, row: JournalRow) -> bool:
+        loose = packs.read_rows(self._writer, row.id, row.id)
+        return row in (loose or Packs().rows(self._writer, row.id, row.id))
 
     def _create(self, write: Create) -> int:
         link = self._writer
@@ -117,8 +130,7 @@ class SqliteRecords:
 
     def _branch_off(self, write: Grow) -> int:
         link = self._writer
-        epoch = link.execute("SELECT epoch FROM run WHERE no=?", (write.no,)).fetchone()
-        if epoch is None or epoch[0] != write.epoch:
+        if not self._is_at(write.no, write.epoch):
             return -1
         branch, run, row = write.build(self._next_branch())
         self._insert_branch(branch)
@@ -175,6 +187,8 @@ class SqliteRecords:
         for write in writes:
             size = len(write.row.body) if type(write) is Append else _PAGE
             self._pages += 2 + size // _PAGE
+            if type(write) is Append and write.pack_from >= 0:
+                self._pages += PACK_PAGES
         if self._pages >= WAL_PAGES * 3 // 4:
             self._checkpoint()
 
@@ -219,10 +233,13 @@ class SqliteRecords:
     def rows(self, first: int, last: int) -> list[JournalRow]:
         """The journal rows with ids from `first` to `last`, in order."""
         with self._link() as link:
-            found = link.execute(
-                "SELECT id, mac, body FROM j WHERE id BETWEEN ? AND ? ORDER BY id", (first, last)
-            ).fetchall()
-        return [_row(each) for each in found]
+            # Unpacked rows first: a row that is packed in between is then found twice, not never.
+            loose = packs.read_rows(link, first, last)
+            if len(loose) == last - first + 1:
+                return loose
+            packed = {row.id: row for row in self._packs.rows(link, first, last)}
+        packed.update((row.id, row) for row in loose)
+        return [packed[id_] for id_ in sorted(packed)]
 
     def last(self, branch: int) -> JournalRow | None:
         """The newest journal row of a branch."""
@@ -231,7 +248,17 @@ class SqliteRecords:
                 "SELECT id, mac, body FROM j WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1",
                 (row_id(branch, 0), row_id(branch + 1, 0) - 1),
             ).fetchone()
-        return _row(found) if found else None
+            return _row(found) if found else self._packs.last(link, branch)
+
+    def tail(self, branch: int) -> tuple[int, int]:
+        """The id of the first row of a branch that is not packed, and their bytes."""
+        with self._link() as link:
+            found = link.execute(
+                "SELECT coalesce(min(id), -1), coalesce(sum(length(body)), 0) FROM j "
+                "WHERE id BETWEEN ? AND ?",
+                (row_id(branch, 0), row_id(branch + 1, 0) - 1),
+            ).fetchone()
+        return found[0], found[1]
 
     def intended(self, run: int, intent: bytes) -> list[int]:
         """Ids of the rows of a run that record this intent."""
@@ -300,6 +327,10 @@ class SqliteRecords:
             with contextlib.suppress(OSError):
                 self._heads.close()
             self._lock.close()
+
+
+def _is_bare(write: Append) -> bool:
+    return write.run is None and not write.intents and write.pack_from < 0
 
 
 def _run(found: tuple[int, bytes, int, int, bytes, bytes]) -> RunRow:

@@ -110,7 +110,7 @@ def _zone_by_key(key: str) -> dt.tzinfo:
     import zoneinfo  # noqa: PLC0415 -- costs milliseconds that most programs need not pay
 
     if not _ZONE_KEY.fullmatch(key):
-        raise ValueError(key)
+        raise ValueError("a time zone key that is none")
     try:
         return zoneinfo.ZoneInfo(key)
     except zoneinfo.ZoneInfoNotFoundError as error:
@@ -173,7 +173,7 @@ def _read_path(data: bytes) -> pathlib.PurePath:
 
 def _read_unset(data: bytes) -> msgspec.UnsetType:
     if data:
-        raise ValueError(data)
+        raise ValueError("bytes where none belong")
     return msgspec.UNSET
 
 

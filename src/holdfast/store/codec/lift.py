@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Final
 
 from holdfast.store.codec import arrays, leaves, wire
 from holdfast.store.codec.registry import Registry
-from holdfast.store.codec.wire import Refusal
+from holdfast.store.codec.wire import Refusal, told
 
 _READERS: Final[Mapping[int, Callable[[bytes], object]]] = {
     **leaves.READERS,
@@ -142,7 +142,7 @@ class Lift:
         except Refusal:
             raise
         except Exception as error:
-            why = f"making it again from version {version} failed: {error!r}"
+            why = f"making it again from version {version} failed: {told(error)}"
             raise Refusal(name, why) from error
 
     _NODES: ClassVar[Mapping[int, Callable[..., object]]] = {

@@ -14,7 +14,7 @@ from msgspec.msgpack import Ext
 
 from holdfast.store.codec import arrays, leaves, shapes, wire
 from holdfast.store.codec.registry import Entry, Registry
-from holdfast.store.codec.wire import Refusal, name_of
+from holdfast.store.codec.wire import Refusal, name_of, told
 
 # Leaves that msgpack always holds without loss, and those that it mostly does.
 _AS_IS: Final = frozenset({float, bool, type(None), bytes})
@@ -243,7 +243,7 @@ class Lowering:
         except Refusal:
             raise
         except Exception as error:
-            raise Refusal(name_of(entry.cls), f"taking it apart failed: {error!r}") from error
+            raise Refusal(name_of(entry.cls), f"taking it apart failed: {told(error)}") from error
         self._kept += (payload, rest)
         node += [entry.name, 0 if self._canonical else entry.version]
         if entry.shape.has_fields:

@@ -97,7 +97,15 @@ class Registry:
         """The entry that is stored under `name`."""
         if name not in self._by_name:
             self._read_annotations()
-        return self._by_name.get(name)
+        return self._by_name.get(name) or self._of_script(name)
+
+    def _of_script(self, name: str) -> Entry | None:
+        """A class of a script is `__main__:X` when it is run and `script:X` when imported."""
+        module, _, qualname = name.partition(":")
+        if module != "__main__":
+            return self._by_name.get(f"__main__:{qualname}")
+        alike = [e for n, e in self._by_name.items() if n.partition(":")[2] == qualname]
+        return alike[0] if len(alike) == 1 else None
 
     def upgrade(self, entry: Entry, version: int, payload: object) -> object:
         """What was stored in `version`, as today's version has it."""

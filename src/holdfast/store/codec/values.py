@@ -56,9 +56,18 @@ from holdfast import errors
 from holdfast.store.codec import lift, wire
 from holdfast.store.codec.lower import Lowering, is_built_in, is_plain, sorted_bytes
 from holdfast.store.codec.registry import Change, Registry
-from holdfast.store.codec.wire import Refusal, name_of
+from holdfast.store.codec.wire import Refusal, name_of, told
 
-__all__ = ["MAX_VALUE_BYTES", "canonical", "decode", "encode", "learn", "migrate", "register"]
+__all__ = [
+    "MAX_VALUE_BYTES",
+    "canonical",
+    "decode",
+    "encode",
+    "learn",
+    "migrate",
+    "register",
+    "registry",
+]
 
 T = TypeVar("T")
 C = TypeVar("C", bound=Change)
@@ -111,7 +120,7 @@ def decode(data: bytes, *, where: str = "value") -> object:
     except MemoryError:
         raise
     except Exception as error:
-        raise errors.Damaged(where, f"no value can be read from it ({error!r})") from error
+        raise errors.Damaged(where, f"no value can be read from it ({told(error)})") from error
     raise errors.Damaged(where, f"it has form {form}, which this Holdfast does not know")
 
 

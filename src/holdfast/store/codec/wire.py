@@ -63,3 +63,8 @@ def name_of(cls: type) -> str:
     if cls.__module__ == "builtins":
         return cls.__qualname__
     return f"{cls.__module__}.{cls.__qualname__}"
+
+
+def told(error: Exception) -> str:
+    """An error in a line: its kind and words, without the data that some carry in their repr."""
+    return f"{type(error).__name__}: {error}"

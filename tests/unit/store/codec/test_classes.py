@@ -14,7 +14,7 @@ import pytest
 from holdfast import errors
 from holdfast.store.codec import values, wire
 from holdfast.store.codec.hints import classes_named
-from holdfast.store.codec.registry import Registry
+from holdfast.store.codec.registry import Registry, default_name
 
 if typing.TYPE_CHECKING:
     OnlyForCheckers = int
@@ -526,7 +526,7 @@ def test_a_class_declared_again_takes_the_place_of_the_old_one() -> None:
     registry.register(new, version=2)
 
     assert registry.of_class(old) is None
-    assert registry.of_name("types:Cell") is registry.of_class(new)
+    assert registry.of_name(default_name(new)) is registry.of_class(new)
 
 
 def test_a_renamed_class_is_still_found_under_its_old_name() -> None:

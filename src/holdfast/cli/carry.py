@@ -1,0 +1,88 @@
+"""Carrying a run out for an operator: Ctrl-C, SIGTERM, warnings, and what to type next."""
+
+import logging
+import shlex
+import signal
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import TypeVar
+
+import typer
+
+from holdfast.cli.config import Config
+from holdfast.cli.output import tell
+from holdfast.errors import Diverged, InDoubt, RunFailed, RunStopped
+
+T = TypeVar("T")
+
+EXIT_INTERRUPTED = 130
+EXIT_TERMINATED = 143
+
+
+def carry_out(work: Callable[[], T], *, run: str, again: str) -> T:
+    """Do `work`; a signal abandons it cleanly, and every end says how to go on (`again`).
+
+    The library installs no signal handlers: this is the only place that does.
+    """
+    is_terminated = False
+
+    def on_term(_number: int, _frame: FrameType | None) -> None:
+        nonlocal is_terminated
+        is_terminated = True
+        # Take the road of Ctrl-C, which an event loop knows too, unless Ctrl-C is ignored here.
+        if signal.getsignal(signal.SIGINT) in (signal.SIG_IGN, signal.SIG_DFL, None):
+            raise KeyboardInterrupt
+        signal.raise_signal(signal.SIGINT)
+
+    before = signal.signal(signal.SIGTERM, on_term)
+    try:
+        return work()
+    except KeyboardInterrupt:
+        why = "SIGTERM" if is_terminated else "interrupted"
+        tell(f"{why}: what run {run} has recorded is kept; continue it with\n  {again}")
+        raise typer.Exit(EXIT_TERMINATED if is_terminated else EXIT_INTERRUPTED) from None
+    except RunStopped as error:
+        for note in _next(error, again):
+            error.add_note(note)
+        raise
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def restart_command(run: str, config: Config, apps: tuple[str, ...] = ()) -> str:
+    """What to type, word for word, to continue a run from here."""
+    words = ["holdfast", "restart", run]
+    known = config.settings["app"]
+    if known.origin == "--app":
+        apps = (*apps, *known.value)
+    for name in dict.fromkeys(apps):
+        if known.origin == "--app" or name not in known.value:
+            words += ["--app", name]
+    if config.settings["store"].origin == "--store":
+        words += ["--store", str(config.store)]
+    return shlex.join(words)
+
+
+def warn_on_stderr() -> None:
+    """Show warnings of the library, unless the operator's program shows log records itself."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setLevel(logging.WARNING)
+    handler.setFormatter(logging.Formatter("warning: %(message)s"))
+    handler.addFilter(lambda _record: not logging.getLogger().handlers)
+    logging.getLogger("holdfast").addHandler(handler)
+
+
+def _next(error: RunStopped, again: str) -> list[str]:
+    match error:
+        case InDoubt():
+            return [
+                f"if it happened:  {again} --happened {error.key}",
+                f"if it did not:   {again} --not-done {error.key}",
+            ]
+        case Diverged():
+            return [f"with today's code:  {again} --redo-turn"]
+        case RunFailed():
+            return [f"to try again:  {again}"]
+        case _:
+            return []

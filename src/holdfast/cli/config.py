@@ -1,0 +1,165 @@
+"""Settings and where each came from: flag, variable, file, default; the first that says it wins.
+
+The order: flag > `HOLDFAST_…` variable > `holdfast.toml` > `[tool.holdfast]` in pyproject.toml (both
+searched upwards from the working directory) > the user's `holdfast/config.toml` > default.
+"""
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from holdfast.errors import BadConfig
+
+FORMATS = ("table", "json", "jsonl")
+FILE = "holdfast.toml"
+PREFIX = "HOLDFAST_"
+SWITCHES = {"HOLDFAST_TRACEBACK", "HOLDFAST_FAILPOINT"}
+"""Variables that are no settings."""
+FILE_BYTES_MAX = 1024 * 1024
+
+_SECRET = re.compile(r"secret|token|passw|credential|api_?key|private|auth", re.IGNORECASE)
+_USERINFO = re.compile(r"(?<=://)[^/@\s]+(?=@)")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Setting:
+    """One value and what said so."""
+
+    key: str
+    value: Any
+    origin: str
+
+    @property
+    def shown(self) -> object:
+        """The value, unless its name or its shape says that it is not for other eyes."""
+        return hide(self.key, self.value)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Config:
+    """Every setting, and variables that look like settings but are none."""
+
+    settings: Mapping[str, Setting]
+    unknown: Sequence[Setting] = ()
+
+    @property
+    def store(self) -> Path:
+        """The directory of the store."""
+        return Path(self.settings["store"].value)
+
+    @property
+    def app(self) -> tuple[str, ...]:
+        """The modules in which agents are looked up."""
+        return tuple(self.settings["app"].value)
+
+    @property
+    def output(self) -> str:
+        """How results are printed: table, json or jsonl."""
+        return str(self.settings["output"].value)
+
+
+def load(flags: Mapping[str, Any], environ: Mapping[str, str], cwd: Path) -> Config:
+    """The settings in force; `BadConfig` names the file and key that cannot be read."""
+    found: dict[str, Setting] = {}
+    for key, value, origin in _said(flags, environ, cwd):
+        found.setdefault(key, Setting(key=key, value=value, origin=origin))
+    names = {PREFIX + key.upper() for key in DEFAULTS} | SWITCHES
+    unknown = [
+        Setting(key=name, value=value, origin=f"${name}")
+        for name, value in sorted(environ.items())
+        if name.startswith(PREFIX) and name not in names
+    ]
+    return Config(settings={key: found[key] for key in DEFAULTS}, unknown=unknown)
+
+
+def hide(key: str, value: object) -> object:
+    """The value as it may be printed."""
+    if _SECRET.search(key):
+        return "(hidden)"
+    return _USERINFO.sub("(hidden)", value) if isinstance(value, str) else value
+
+
+def _said(
+    flags: Mapping[str, Any], environ: Mapping[str, str], cwd: Path
+) -> Iterator[tuple[str, Any, str]]:
+    """Everything anybody says, the strongest first."""
+    for key, value in flags.items():
+        if value is not None:
+            yield key, _check(key, value, f"--{key}"), f"--{key}"
+    for key in DEFAULTS:
+        name = PREFIX + key.upper()
+        if text := environ.get(name):
+            yield key, _check(key, text, f"${name}"), f"${name}"
+    for file, table in _files(environ, cwd):
+        for key, value in table.items():
+            if key not in DEFAULTS:
+                known = ", ".join(DEFAULTS)
+                raise BadConfig(f"{file}, {key}", f"there is no such setting (known: {known})")
+            checked = _check(key, value, f"{file}, {key}")
+            if key == "store":
+                checked = str(file.parent / Path(checked).expanduser())
+            yield key, checked, str(file)
+    for key, value in DEFAULTS.items():
+        yield key, value, "default"
+
+
+def _files(environ: Mapping[str, str], cwd: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """The tables of the files that count, the strongest first."""
+    places = [cwd, *cwd.parents]
+    own = next((place / FILE for place in places if (place / FILE).is_file()), None)
+    if own is not None:
+        yield own, _read(own)
+    for place in places:
+        shared = place / "pyproject.toml"
+        tools = _read(shared).get("tool", {}) if shared.is_file() else {}
+        if isinstance(tools, dict) and "holdfast" in tools:
+            yield shared, _table(shared, tools["holdfast"])
+            break
+    base = environ.get("XDG_CONFIG_HOME") or str(Path(environ.get("HOME", "~"), ".config"))
+    users = Path(base).expanduser() / "holdfast" / "config.toml"
+    if users.is_file():
+        yield users, _read(users)
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        with file.open("rb") as stream:
+            data = stream.read(FILE_BYTES_MAX + 1)
+        if len(data) > FILE_BYTES_MAX:
+            raise BadConfig(str(file), f"it has more than {FILE_BYTES_MAX:,} bytes")
+        return tomllib.loads(data.decode())
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+        raise BadConfig(str(file), f"it cannot be read as TOML ({error})") from error
+
+
+def _table(file: Path, value: object) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise BadConfig(f"{file}, tool.holdfast", "it is not a table")
+    return value
+
+
+def _check(key: str, value: object, where: str) -> Any:  # noqa: ANN401 a setting of any type
+    if key == "app":
+        return _modules(value, where)
+    if not isinstance(value, str) or not value:
+        raise BadConfig(where, "it takes a text that is not empty")
+    if key == "output" and value not in FORMATS:
+        raise BadConfig(where, f"{value!r} is not one of {', '.join(FORMATS)}")
+    return value
+
+
+def _modules(value: object, where: str) -> tuple[str, ...]:
+    names = value.split(",") if isinstance(value, str) else value
+    if not isinstance(names, list | tuple):
+        raise BadConfig(where, "it takes the name of a module, or a list of names")
+    found = tuple(name.strip() if isinstance(name, str) else "" for name in names)
+    for name in found:
+        if not all(part.isidentifier() for part in name.split(".")):
+            raise BadConfig(where, f"{name!r} is not the name of a module")
+    return found
+
+
+DEFAULTS: Mapping[str, Any] = {"store": ".holdfast", "app": (), "output": "table"}

@@ -1,0 +1,70 @@
+"""Options that commands share, and the help every command ends with."""
+
+import os
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from holdfast.cli.config import Config, load
+
+
+class Format(StrEnum):
+    """How a result is printed."""
+
+    TABLE = "table"
+    JSON = "json"
+    JSONL = "jsonl"
+
+
+StorePath = Annotated[
+    Path | None,
+    typer.Option("--store", metavar="PATH", help="Directory of the store.", show_default=False),
+]
+Output = Annotated[
+    Format | None,
+    typer.Option("--output", "-o", metavar="FORMAT", help="table, json or jsonl."),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="The same as -o json.")]
+Apps = Annotated[
+    list[str] | None,
+    typer.Option("--app", metavar="MODULE", help="Module to look agents up in; may be repeated."),
+]
+
+MEANINGS = {
+    0: "done",
+    1: "unexpected error, or the store cannot be written",
+    2: "usage error; nothing was done",
+    3: "no such run or store",
+    5: "the run ended without success",
+    7: "damage was found",
+    8: "another process works on the run, or it waits for a person",
+    130: "interrupted by Ctrl-C; the run can be restarted",
+    143: "ended by SIGTERM; the run can be restarted",
+}
+"""What each exit status says."""
+
+
+def closing(examples: tuple[str, ...], exits: tuple[int, ...]) -> str:
+    """The end of a command's help: examples to copy, and what its exit statuses mean."""
+    shown = "\n".join(f"  {example}" for example in examples)
+    listed = "\n".join(f"  {status:<4} {MEANINGS[status]}" for status in exits)
+    return f"\b\nExamples:\n{shown}\n\n\b\nExit status:\n{listed}"
+
+
+def settings(
+    store: Path | None = None,
+    output: Format | None = None,
+    as_json: bool = False,  # noqa: FBT001, FBT002 handed on as the parser gives it
+    app: list[str] | None = None,
+) -> Config:
+    """The settings in force for a command that was given these flags."""
+    if as_json and output is None:
+        output = Format.JSON
+    flags = {
+        "store": None if store is None else str(store.expanduser()),
+        "output": None if output is None else str(output),
+        "app": app or None,
+    }
+    return load(flags, os.environ, Path.cwd())

@@ -1,0 +1,64 @@
+"""Numbers, times and foreign text as people read them on a terminal."""
+
+import datetime as dt
+import math
+
+_SIZES = ("B", "kB", "MB", "GB", "TB")
+_KILO = 1000
+
+
+def duration(seconds: float | None) -> str:
+    """`850 µs`, `12 ms`, `3.4 s`, `5 min 12 s`, `2 h 5 min`, `3 d 4 h`; empty when not known."""
+    if seconds is None or not math.isfinite(seconds):
+        return ""
+    if seconds < 0:
+        return f"-{duration(-seconds)}"
+    for limit, factor, unit in ((1e-3, 1e6, "µs"), (1, 1e3, "ms")):
+        if seconds < limit:
+            return f"{seconds * factor:.0f} {unit}"
+    if seconds < 60:  # noqa: PLR2004 a minute
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    for unit, size, small, part in (("d", 86400, "h", 3600), ("h", 3600, "min", 60)):
+        if whole >= size:
+            return f"{whole // size} {unit} {whole % size // part} {small}"
+    return f"{whole // 60} min {whole % 60} s"
+
+
+def size(count: int | None) -> str:
+    """`231 B`, `12.3 kB`, `4.5 MB`; empty when not known."""
+    if count is None:
+        return ""
+    value, unit = float(count), 0
+    while value >= _KILO and unit < len(_SIZES) - 1:
+        value, unit = value / _KILO, unit + 1
+    return f"{value:.1f} {_SIZES[unit]}" if unit else f"{count} B"
+
+
+def moment(at: dt.datetime | None) -> str:
+    """Date and time in the zone of this machine."""
+    return "" if at is None else f"{at.astimezone():%Y-%m-%d %H:%M:%S}"
+
+
+def clock(at: dt.datetime | None) -> str:
+    """Time of day to the millisecond."""
+    return "" if at is None else f"{at.astimezone():%H:%M:%S.%f}"[:-3]
+
+
+def plural(count: int, noun: str) -> str:
+    """`1 run`, `2 runs`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def harmless(text: str) -> str:
+    """Text whose control characters cannot steer a terminal; line breaks and tabs stay."""
+    if text.isprintable():
+        return text
+    return "".join(
+        char if char.isprintable() or char in "\n\t" else repr(char)[1:-1] for char in text
+    )
+
+
+def line(text: str) -> str:
+    """The same on one line."""
+    return harmless(" ".join(text.split()))

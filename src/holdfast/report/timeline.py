@@ -1,0 +1,369 @@
+"""What happened to a run, in order: turns, steps, effects, restarts, and what is in doubt.
+
+Reads the line of history that ends in the run's head and needs none of the user's classes: a value
+whose class is not known here is shown by its name and size.
+"""
+
+import datetime as dt
+import reprlib
+from collections.abc import Iterable
+
+import msgspec
+from msgspec.structs import replace
+
+from holdfast.errors import Damaged, NotStorable
+from holdfast.model.journal import (
+    Answer,
+    Based,
+    Call,
+    Declined,
+    Entry,
+    Error,
+    Failed,
+    Finished,
+    Happened,
+    Intended,
+    LoopLeft,
+    Noted,
+    Raised,
+    Redone,
+    Resumed,
+    Saved,
+    Started,
+    TurnEnded,
+    Usage,
+)
+from holdfast.model.run import Status
+from holdfast.policy.usage import total
+from holdfast.store.codec import values
+from holdfast.store.reader import Placed, Reader, Run
+
+SHOWN_BYTES_MAX = 64 * 1024
+"""A larger value is not decoded to be shown; its size is."""
+
+_short = reprlib.Repr()
+_short.maxlevel = 3
+_short.maxdict = _short.maxlist = _short.maxtuple = _short.maxset = _short.maxfrozenset = 4
+_short.maxstring = _short.maxother = _short.maxlong = 60
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that happened; what does not apply, or is not known, is None.
+
+    `kind` is started, resumed, step, effect, note, turn, base, checkpoint, redone, finished or
+    failed. An effect is one event however often it was tried; `at` is when it was first meant.
+    """
+
+    kind: str
+    row: int
+    at: dt.datetime | None = None
+    turn: int | None = None
+    name: str | None = None
+    asked: str | None = None
+    is_inside: bool = False
+    outcome: str | None = None
+    how: str | None = None
+    key: str | None = None
+    attempts: int | None = None
+    value: str | None = None
+    error: str | None = None
+    took_s: float | None = None
+    bytes: int | None = None
+    model: str | None = None
+    tokens_in: int | None = None
+    tokens_out: int | None = None
+
+
+class Doubt(msgspec.Struct, frozen=True, kw_only=True):
+    """An effect with a recorded intent and no recorded outcome."""
+
+    key: str
+    effect: str
+    asked: str
+    turn: int | None
+    since: dt.datetime | None
+
+
+class Timeline(msgspec.Struct, frozen=True, kw_only=True):
+    """A run: what it is, what it came to, and its events, oldest first."""
+
+    id: str
+    agent: str
+    module: str
+    version: str | None
+    asked: str
+    status: Status
+    created: dt.datetime | None
+    ended: dt.datetime | None
+    error: str | None
+    trace: str | None
+    turns: int
+    steps: int
+    effects: int
+    checkpoints: int
+    restarts: int
+    branches: int
+    model: str | None
+    tokens_in: int | None
+    tokens_out: int | None
+    rows: int
+    bytes: int
+    doubts: list[Doubt]
+    events: list[Event]
+
+
+def timeline(reader: Reader, run: Run) -> Timeline:
+    """The story of a run along its head, checked against its hashes while it is read."""
+    head, body = run.row.head, run.body
+    teller = _Teller()
+    for placed in reader.rows(head, reader.first(head), reader.end(head)):
+        teller.read(placed)
+    events = list(teller.events)
+    used = total(teller.used)
+    return Timeline(
+        id=body.id,
+        agent=body.agent,
+        module=body.module,
+        version=body.version,
+        asked=events[0].asked or "" if events else "",
+        status=body.status,
+        created=when(body.created),
+        ended=None if body.ended is None else when(body.ended),
+        error=body.error,
+        trace=teller.trace if body.error is not None else None,
+        turns=teller.turns,
+        steps=_count(events, "step"),
+        effects=_count(events, "effect"),
+        checkpoints=teller.checkpoints,
+        restarts=_count(events, "resumed"),
+        branches=len(reader.branches(run)),
+        model=used.model,
+        tokens_in=used.tokens_in,
+        tokens_out=used.tokens_out,
+        rows=teller.rows,
+        bytes=teller.bytes,
+        doubts=[_doubt(event) for event in events if event.outcome == "in doubt"],
+        events=events,
+    )
+
+
+def when(at: float) -> dt.datetime | None:
+    """A recorded time for people; None where no calendar has it."""
+    try:
+        return dt.datetime.fromtimestamp(at, dt.UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+class _Teller:
+    """Turns entries into events, joining an effect's intents and outcome."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self.used: list[Usage] = []
+        self.trace: str | None = None
+        self.turns = self.checkpoints = self.rows = self.bytes = 0
+        self._effects: dict[str, int] = {}
+        self._row = self._turn = -1
+        self._began: float | None = None
+
+    def read(self, placed: Placed) -> None:
+        """Take in one row."""
+        self._row, self._turn = placed.id, placed.row.turn
+        self.rows += 1
+        self.bytes += placed.size
+        for entry in placed.row.entries:
+            self._tell(entry)
+
+    def _tell(self, entry: Entry) -> None:
+        match entry:
+            case Started() | Resumed():
+                self._begun(entry)
+            case Answer() | Raised() | Noted():
+                self._called(entry)
+            case Intended():
+                self._meant(entry)
+            case Happened() | Declined():
+                self._settled(entry)
+            case TurnEnded() | Saved() | Based():
+                self._kept(entry)
+            case Finished() | Failed() | Redone():
+                self._ended(entry)
+            case LoopLeft():
+                self._seen(entry.turn)
+
+    def _begun(self, entry: Started | Resumed) -> None:
+        self._began = entry.at
+        is_start = isinstance(entry, Started)
+        self._add(
+            Event(
+                kind="started" if is_start else "resumed",
+                row=self._row,
+                at=when(entry.at),
+                name=str(entry.holder),
+                asked=_asked(entry) if isinstance(entry, Started) else None,
+            )
+        )
+
+    def _called(self, entry: Answer | Raised | Noted) -> None:
+        event = self._call("note" if isinstance(entry, Noted) else "step", entry.call)
+        match entry:
+            case Answer():
+                event = replace(
+                    event,
+                    at=when(entry.at),
+                    outcome="answered",
+                    took_s=entry.took_s,
+                    **self._given(entry.value, entry.usage),
+                )
+            case Raised():
+                event = replace(
+                    event,
+                    at=when(entry.at),
+                    outcome="raised",
+                    attempts=entry.attempt,
+                    took_s=entry.took_s,
+                    error=_error(entry.error),
+                )
+            case Noted():
+                event = replace(event, **self._given(entry.value, None))
+        self._add(event)
+
+    def _meant(self, entry: Intended) -> None:
+        known = self._effects.get(entry.key)
+        if known is None:
+            self._effects[entry.key] = len(self.events)
+            event = self._call("effect", entry.call)
+            self._add(
+                replace(event, at=when(entry.at), key=entry.key, attempts=1, outcome="in doubt")
+            )
+        else:
+            event = self.events[known]
+            self.events[known] = replace(
+                event, attempts=(event.attempts or 0) + 1, outcome="in doubt"
+            )
+
+    def _settled(self, entry: Happened | Declined) -> None:
+        known = self._effects.get(entry.key)
+        if known is None:
+            raise Damaged(f"journal row {self._row:#x}", f"key {entry.key} has no intent before it")
+        event = replace(self.events[known], how=entry.how, took_s=entry.took_s)
+        if isinstance(entry, Happened):
+            event = replace(event, outcome="happened", **self._given(entry.value, entry.usage))
+        else:
+            error = None if entry.error is None else _error(entry.error)
+            event = replace(event, outcome="not done", error=error)
+        self.events[known] = event
+
+    def _kept(self, entry: TurnEnded | Saved | Based) -> None:
+        self._seen(entry.turn)
+        event = Event(kind="base", row=self._row, turn=_turn(entry.turn))
+        match entry:
+            case TurnEnded():
+                took_s = None if self._began is None else max(0.0, entry.at - self._began)
+                self._began = entry.at
+                self.checkpoints += entry.is_checkpoint
+                event = replace(
+                    event,
+                    kind="turn",
+                    at=when(entry.at),
+                    outcome="checkpoint" if entry.is_checkpoint else "ended",
+                    took_s=took_s,
+                    bytes=len(entry.delta or b""),
+                )
+            case Saved():
+                self.checkpoints += 1
+                event = replace(
+                    event,
+                    kind="checkpoint",
+                    at=when(entry.at),
+                    name=entry.label,
+                    bytes=len(entry.state),
+                )
+            case Based():
+                event = replace(event, bytes=len(entry.state))
+        self._add(event)
+
+    def _ended(self, entry: Finished | Failed | Redone) -> None:
+        event = Event(kind="finished", row=self._row, at=when(entry.at))
+        match entry:
+            case Finished():
+                event = replace(event, **self._given(entry.value, None))
+            case Failed():
+                self.trace = entry.error.trace
+                event = replace(
+                    event, kind="failed", outcome=entry.status, error=_error(entry.error)
+                )
+            case Redone():
+                event = replace(event, kind="redone", name=entry.reason)
+        self._add(event)
+
+    def _call(self, kind: str, call: Call) -> Event:
+        turn = self._turn if isinstance(call.scope, bytes) else call.scope
+        self._seen(turn)
+        return Event(
+            kind=kind,
+            row=self._row,
+            turn=_turn(turn),
+            name=call.name,
+            asked=", ".join(f"{each.name}={each.brief}" for each in call.asked),
+            is_inside=isinstance(call.scope, bytes),
+        )
+
+    def _given(self, value: bytes, usage: Usage | None) -> dict[str, object]:
+        if usage is None:
+            return {"value": shown(value), "bytes": len(value)}
+        self.used.append(usage)
+        return {
+            "value": shown(value),
+            "bytes": len(value),
+            "model": usage.model,
+            "tokens_in": usage.tokens_in,
+            "tokens_out": usage.tokens_out,
+        }
+
+    def _seen(self, turn: int) -> None:
+        self.turns = max(self.turns, turn + 1)
+
+    def _add(self, event: Event) -> None:
+        self.events.append(event)
+
+
+def shown(value: bytes) -> str:
+    """An encoded value in one short line, or its name and size where it is not known here."""
+    if len(value) > SHOWN_BYTES_MAX:
+        return f"<{len(value)} bytes>"
+    try:
+        return _short.repr(values.decode(value))
+    except NotStorable as unknown:
+        return f"<{unknown.type_name}, {len(value)} bytes>"
+    except Damaged:
+        return f"<{len(value)} bytes that no value can be read from>"
+    except ValueError:  # Python refuses to print integers of more than some thousand digits.
+        return f"<{len(value)} bytes>"
+
+
+def _asked(entry: Started) -> str:
+    return ", ".join(f"{each.name}={each.brief}" for each in entry.asked)
+
+
+def _error(error: Error) -> str:
+    return f"{error.name}: {error.message}" if error.message else error.name
+
+
+def _turn(turn: int) -> int | None:
+    return turn if turn >= 0 else None
+
+
+def _count(events: Iterable[Event], kind: str) -> int:
+    return sum(event.kind == kind for event in events)
+
+
+def _doubt(event: Event) -> Doubt:
+    return Doubt(
+        key=event.key or "",
+        effect=event.name or "",
+        asked=event.asked or "",
+        turn=event.turn,
+        since=event.at,
+    )

@@ -1,0 +1,114 @@
+"""Packs: journal rows that have aged, compressed together, each with its hash as it was.
+
+A pack holds rows of one branch without a gap. It is written and its rows are deleted in one
+transaction, after it was read back; whoever reads rows does not see the difference.
+"""
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from holdfast import failpoint
+from holdfast.errors import Damaged
+from holdfast.model.ids import branch_of, row_id
+from holdfast.store.backends.base import JournalRow
+from holdfast.store.codec.frame import open_frame, seal
+
+CACHE_PACKS = 4
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(list[tuple[bytes, bytes]]).decode
+
+
+def make(rows: Sequence[JournalRow]) -> bytes:
+    """The body of a pack of these rows."""
+    return seal(_encode([(row.mac, row.body) for row in rows]))
+
+
+def unpack(first: int, last: int, body: bytes) -> list[JournalRow]:
+    """The rows of a pack that says it reaches from `first` to `last`."""
+    where = f"pack {last:#x}"
+    try:
+        found = _decode(open_frame(body, where))
+    except msgspec.DecodeError as error:
+        raise Damaged(where, f"it cannot be decoded ({error})") from error
+    if first + len(found) - 1 != last:
+        raise Damaged(where, f"it holds {len(found)} rows, not those from {first:#x}")
+    return [
+        JournalRow(id=id_, mac=mac, body=row) for id_, (mac, row) in enumerate(found, start=first)
+    ]
+
+
+def write(link: sqlite3.Connection, first: int, last: int) -> None:
+    """Inside a transaction: put the rows from `first` to `last` into a pack."""
+    known = link.execute("SELECT 1 FROM pack WHERE id=?", (last,)).fetchone()
+    if known is None:
+        rows = _without_gap(read_rows(link, first, last))
+        first = rows[0].id
+        failpoint.reach("pack.writing")
+        link.execute("INSERT INTO pack VALUES (?,?,?)", (last, first, make(rows)))
+        body = link.execute("SELECT body FROM pack WHERE id=?", (last,)).fetchone()[0]
+        assert rows == unpack(first, last, body), "a pack reads back as it was written"
+        failpoint.reach("pack.written")
+    link.execute("DELETE FROM j WHERE id BETWEEN ? AND ?", (first, last))
+
+
+def read_rows(link: sqlite3.Connection, first: int, last: int) -> list[JournalRow]:
+    """The unpacked rows from `first` to `last`, in order."""
+    found = link.execute(
+        "SELECT id, mac, body FROM j WHERE id BETWEEN ? AND ? ORDER BY id", (first, last)
+    ).fetchall()
+    return [JournalRow(id=id_, mac=mac, body=body) for id_, mac, body in found]
+
+
+def _without_gap(rows: list[JournalRow]) -> list[JournalRow]:
+    """The newest of these rows that follow each other; older ones stay loose."""
+    start = len(rows) - 1
+    while start > 0 and rows[start - 1].id == rows[start].id - 1:
+        start -= 1
+    return rows[start:]
+
+
+class Packs:
+    """Reads packs; the last few are kept, because rows are read in runs."""
+
+    def __init__(self) -> None:
+        self._kept: dict[int, list[JournalRow]] = {}
+
+    def rows(self, link: sqlite3.Connection, first: int, last: int) -> Iterator[JournalRow]:
+        """The packed rows from `first` to `last`, in order."""
+        for kept in list(self._kept.values()):
+            if kept[0].id <= first and last <= kept[-1].id:
+                yield from kept[first - kept[0].id : last - kept[0].id + 1]
+                return
+        found = link.execute(
+            "SELECT id, first FROM pack WHERE id BETWEEN ? AND ? ORDER BY id",
+            (first, row_id(branch_of(last) + 1, 0) - 1),
+        )
+        for end, start in found:
+            if start > last:
+                return
+            for row in self._open(link, start, end):
+                if first <= row.id <= last:
+                    yield row
+
+    def last(self, link: sqlite3.Connection, branch: int) -> JournalRow | None:
+        """The newest packed row of a branch."""
+        found = link.execute(
+            "SELECT id, first FROM pack WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1",
+            (row_id(branch, 0), row_id(branch + 1, 0) - 1),
+        ).fetchone()
+        return self._open(link, found[1], found[0])[-1] if found else None
+
+    def _open(self, link: sqlite3.Connection, first: int, last: int) -> list[JournalRow]:
+        rows = self._kept.pop(last, None)
+        if rows is None:
+            found = link.execute("SELECT body FROM pack WHERE id=?", (last,)).fetchone()
+            if found is None or type(found[0]) is not bytes:
+                raise Damaged(f"pack {last:#x}", "it is named but not there")
+            rows = unpack(first, last, found[0])
+        self._kept[last] = rows
+        while len(self._kept) > CACHE_PACKS:
+            del self._kept[next(iter(self._kept))]
+        return rows

@@ -1,0 +1,99 @@
+"""A run killed at every failpoint continues; nothing recorded is asked again, nothing doubled."""
+
+import random
+from collections.abc import Callable
+
+import pytest
+
+from holdfast.testing.kill import Failpoint
+from tests.crash.agents import AGENTS
+from tests.crash.trial import Death, Tally
+from tests.crash.ward import Ward
+from tests.tidy.source import failpoints
+
+pytestmark = pytest.mark.crash
+
+PAIRS = 12
+"""How many pairs of deaths are drawn for each agent, besides those that are all tried."""
+CHAINS, CHAIN = 4, 6
+"""How many runs of each agent die over and over, and how often at most."""
+FIRST = {
+    "one_step": Failpoint(name="step.called", nth=2),
+    "threads": Failpoint(name="effect.recorded", nth=2),
+    "refused": Failpoint(name="effect.declined", nth=2),
+}
+"""The death after which every failpoint of the second life is tried."""
+USUAL = Failpoint(name="effect.called", nth=2)
+
+every_agent = pytest.mark.parametrize("agent", AGENTS)
+
+
+@every_agent
+def test_a_run_killed_at_any_failpoint_continues(
+    ward: Ward, count: Callable[[Tally], None], agent: str
+) -> None:
+    reached = ward.known(agent).reached
+
+    tally = ward.try_all(agent, [[death] for death in _deaths(reached)])
+
+    count(tally)
+    assert [] == tally.findings
+    assert set(reached) == set(tally.killed_at)
+
+
+@every_agent
+def test_a_run_killed_again_while_it_restarts_continues(
+    ward: Ward, count: Callable[[Tally], None], agent: str
+) -> None:
+    first = FIRST.get(agent, USUAL)
+    second = _second(ward, agent, first)
+
+    tally = ward.try_all(agent, [[first, death] for death in second])
+
+    count(tally)
+    assert [] == tally.findings
+    assert {first.name, *(death.name for death in second)} == set(tally.killed_at)
+
+
+@every_agent
+def test_a_run_killed_over_and_over_continues(
+    ward: Ward, count: Callable[[Tally], None], agent: str
+) -> None:
+    chance = random.Random(f"over and over {agent}")  # noqa: S311 a seed, not a secret
+    first = _deaths(ward.known(agent).reached)
+    later = [*first, *_second(ward, agent, FIRST.get(agent, USUAL))]
+    plans = [[chance.choice(first), chance.choice(later)] for _ in range(PAIRS)]
+    plans += [[chance.choice(later) for _ in range(CHAIN)] for _ in range(CHAINS)]
+
+    tally = ward.try_all(agent, plans)
+
+    count(tally)
+    assert [] == tally.findings
+    assert len(plans) < len(tally.killed_at)
+
+
+def test_every_failpoint_of_the_source_is_among_those_killed_at(ward: Ward) -> None:
+    tried = {
+        death.name
+        for agent in AGENTS
+        for death in [
+            *_deaths(ward.known(agent).reached),
+            *_second(ward, agent, FIRST.get(agent, USUAL)),
+        ]
+    }
+
+    assert set(failpoints()) == tried
+
+
+def _second(ward: Ward, agent: str, first: Death) -> list[Failpoint]:
+    """Every failpoint of the life after `first`."""
+    return _deaths(ward.reached(agent, ward.place(agent), first))
+
+
+def _deaths(reached: dict[str, int]) -> list[Failpoint]:
+    """For each failpoint: the first, the second and the last time it is reached."""
+    return [
+        Failpoint(name=name, nth=nth)
+        for name, times in sorted(reached.items())
+        for nth in sorted({1, min(2, times), times})
+    ]

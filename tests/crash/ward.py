@@ -1,0 +1,107 @@
+"""Nurseries side by side, uninterrupted runs to compare with, and a run for each list of deaths."""
+
+import json
+import shutil
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from queue import SimpleQueue
+from typing import TypeVar
+
+import msgspec
+
+from tests.crash import verdict
+from tests.crash.nursery import FINISHED, IN_DOUBT, Order
+from tests.crash.outside import Outside
+from tests.crash.trial import Death, Nursery, Tally, resolve, survive
+from tests.crash.verdict import Reference
+from tests.tidy.source import failpoints
+
+WORKERS = 2
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Known:
+    """An agent's uninterrupted run, and how often it reached each failpoint."""
+
+    reference: Reference
+    reached: dict[str, int]
+
+
+class Ward:
+    """Where runs are killed and cared for."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._number = folder, count(1)
+        self._known: dict[str, Known] = {}
+        self._nurseries = [Nursery() for _ in range(WORKERS)]
+        self._free: SimpleQueue[Nursery] = SimpleQueue()
+        for nursery in self._nurseries:
+            self._free.put(nursery)
+
+    def place(self, agent: str) -> Path:
+        """A new folder for one run."""
+        place = self._folder / f"{next(self._number)}-{agent}"
+        place.mkdir()
+        return place
+
+    def lend(self, use: Callable[[Nursery], T]) -> T:
+        """Use a nursery that nobody else uses meanwhile."""
+        nursery = self._free.get()
+        try:
+            return use(nursery)
+        finally:
+            self._free.put(nursery)
+
+    def known(self, agent: str) -> Known:
+        """What an uninterrupted run of the agent does."""
+        if agent not in self._known:
+            place = self.place(agent)
+            reached = self.reached(agent, place)
+            self._known[agent] = Known(
+                reference=verdict.reference(Outside(place)), reached=reached
+            )
+        return self._known[agent]
+
+    def reached(self, agent: str, place: Path, *deaths: Death) -> dict[str, int]:
+        """Die by each of `deaths`, then live to the end; how often that life reached what."""
+        order = Order(agent=agent, place=str(place))
+        counting = msgspec.structs.replace(order, count=sorted(set(failpoints())))
+
+        def live(nursery: Nursery) -> None:
+            for death in deaths:
+                nursery.live(order, death)
+            while IN_DOUBT == (status := nursery.live(counting)):
+                resolve(order)
+            assert FINISHED == status
+
+        self.lend(live)
+        counted: dict[str, int] = json.loads((place / "counted").read_text(encoding="utf-8"))
+        return {name: times for name, times in counted.items() if times}
+
+    def try_all(self, agent: str, plans: Iterable[Sequence[Death]]) -> Tally:
+        """A run for each list of deaths, side by side."""
+        expected = self.known(agent).reference
+
+        def one(deaths: Sequence[Death]) -> Tally:
+            place = self.place(agent)
+            order = Order(agent=agent, place=str(place))
+            tally = self.lend(lambda nursery: survive(nursery, order, deaths, expected))
+            if not tally.findings:
+                shutil.rmtree(place)
+            return tally
+
+        tally = Tally()
+        with ThreadPoolExecutor(WORKERS) as pool:
+            for each in pool.map(one, plans):
+                tally.add(each)
+        return tally
+
+    def close(self) -> None:
+        """End every nursery."""
+        for nursery in self._nurseries:
+            nursery.close()

@@ -1,0 +1,77 @@
+"""Tokens and model of an answer: read where they are said, never made up."""
+
+from dataclasses import dataclass
+from types import SimpleNamespace
+
+import pytest
+
+from holdfast.model.journal import Usage
+from holdfast.policy.usage import total, usage_of
+
+
+@dataclass
+class Tokens:
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+
+
+@pytest.mark.parametrize(
+    ("answer", "usage"),
+    [
+        (
+            {"model": "gpt", "usage": {"prompt_tokens": 3, "completion_tokens": 5}},
+            Usage("gpt", 3, 5),
+        ),
+        (
+            SimpleNamespace(model="claude", usage=Tokens(input_tokens=0, output_tokens=7)),
+            Usage("claude", 0, 7),
+        ),
+        ({"usage": {"tokens_in": 1, "tokens_out": 2}}, Usage(None, 1, 2)),
+        ({"usage": {"input_tokens": 4}}, Usage(None, 4, None)),
+        ({"model": 5, "usage": {"output_tokens": 4}}, Usage(None, None, 4)),
+        ({"model": "gpt", "usage": {}}, Usage("gpt", None, None)),
+        (
+            {"usage": {"input_tokens": True, "prompt_tokens": -1, "tokens_in": 6}},
+            Usage(None, 6, None),
+        ),
+    ],
+)
+def test_usage_is_read_from_the_shapes_that_providers_use(answer: object, usage: Usage) -> None:
+    assert usage == usage_of(answer)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        None,
+        "usage",
+        b"usage as bytes",
+        3,
+        0.5,
+        [{"usage": {"input_tokens": 1}}],
+        ("usage",),
+        {},
+        {"usage": None},
+        {"usage": 12},
+        {"usage": "12 tokens"},
+        {"usage": {"input_tokens": "3", "output_tokens": 1.5}},
+        SimpleNamespace(model="m"),
+    ],
+)
+def test_an_answer_that_does_not_say_has_no_usage(answer: object) -> None:
+    assert usage_of(answer) is None
+
+
+@pytest.mark.parametrize(
+    ("usages", "sum_"),
+    [
+        ([], Usage()),
+        ([Usage("m", 1, 2), Usage("m", 3, None)], Usage("m", 4, 2)),
+        ([Usage("m", 1, 0), Usage("n", None, 0)], Usage(None, 1, 0)),
+        ([Usage(None, None, None), Usage("m", None, None)], Usage("m", None, None)),
+    ],
+)
+def test_a_sum_counts_what_is_known_and_what_nobody_said_stays_unknown(
+    usages: list[Usage], sum_: Usage
+) -> None:
+    assert sum_ == total(usages)
