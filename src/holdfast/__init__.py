@@ -1,7 +1,5 @@
 """Holdfast: checkpoint, restart and roll back AI agents without losing or repeating work."""
 
-import logging
-
 from holdfast.capture.tracked import plain
 from holdfast.engine.agents import Agent
 from holdfast.engine.context import Current, current
@@ -94,5 +92,3 @@ __all__ = [
     "register",
     "step",
 ]
-
-logging.getLogger("holdfast").addHandler(logging.NullHandler())

@@ -6,7 +6,8 @@ from holdfast.clock import SystemClock
 from holdfast.store.backends.base import Records
 from holdfast.store.backends.memory import MemoryRecords
 from holdfast.store.backends.sqlite import SqliteRecords
-from holdfast.testing.contract import DurableRecordsContract, RecordsContract
+from holdfast.testing.contract import RecordsContract
+from holdfast.testing.durable import DurableRecordsContract
 from holdfast.testing.fakes import Faulty
 
 

@@ -29,7 +29,7 @@ POINTS = (
     "store.committed",
     "run.taking",
     "run.taken",
-    "run.finishing",
+    "run.ending",
 )
 
 

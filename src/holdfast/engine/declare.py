@@ -12,9 +12,10 @@ from holdfast.engine.call import StepSpec, UsageFn, ask
 from holdfast.engine.drive import Recorded as Waiting
 from holdfast.engine.drive import adrive, drive
 from holdfast.engine.effect import EffectSpec, perform
+from holdfast.engine.logs import log
 from holdfast.engine.question import KEY, Shape
 from holdfast.engine.run import Run
-from holdfast.engine.session import Frame, log
+from holdfast.engine.session import Frame
 from holdfast.errors import NestedCall, NotInRun, UsageError
 from holdfast.model.limits import SLA, Every
 from holdfast.store.codec import values

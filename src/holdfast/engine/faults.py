@@ -1,17 +1,15 @@
 """Exceptions ↔ records: a recorded error comes back as its own class where that is known."""
 
 import builtins
-import logging
 import traceback
 from collections.abc import Iterable
 
 from holdfast import errors
 from holdfast.engine.brief import brief
+from holdfast.engine.logs import log
 from holdfast.errors import NotStorable, StepError
 from holdfast.model.journal import Error
 from holdfast.store.codec import values
-
-log = logging.getLogger("holdfast")
 
 _registered: dict[tuple[str, str], type[BaseException]] = {}
 

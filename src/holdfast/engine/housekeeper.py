@@ -1,14 +1,11 @@
 """What goes on while runs are active: heartbeats, and commits of what rides along."""
 
-import logging
 import threading
 
 from holdfast.clock import Clock
 from holdfast.engine.session import Session
 from holdfast.errors import HoldfastError
 from holdfast.store.leases import BEAT_S, Leases
-
-log = logging.getLogger("holdfast")
 
 TICK_S = 0.05
 """What is pending through two ticks is committed: within 100 ms."""

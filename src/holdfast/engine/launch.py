@@ -228,7 +228,7 @@ class Launcher:
         reader = self._opened.reader
         return reader.row(reader.end(found.row.head)).row.entries[-1]
 
-    def finish(self, session: Session, value: object) -> tuple[object, Ticket]:
+    def conclude(self, session: Session, value: object) -> tuple[object, Ticket]:
         """Queue the result; returns it as a later call will get it, and the ticket."""
         session.refuse_if_stopped()
         session.close_scope(session.scope)
@@ -238,7 +238,6 @@ class Launcher:
         now = self._clock.now()
         finished = Finished(now, data, session.state.delta())
         body = msgspec.structs.replace(session.writer.run.body, status=Status.FINISHED, ended=now)
-        failpoint.reach("run.finishing")
         ticket = session.record(finished, body=body)[2]
         return values.decode(data), ticket
 

@@ -45,12 +45,13 @@ class Lives:
         with self._living(begun) as run:
             try:
                 value = order.agent.fn(run, *begun.args, **begun.kwargs)
-                result, ticket = self._launcher.finish(begun.session, value)
+                result, ticket = self._launcher.conclude(begun.session, value)
+                failpoint.reach("run.ending")
                 begun.session.writer.finish(ticket)
+                failpoint.reach("run.ended")
             except Exception as error:  # noqa: BLE001 recorded, then raised
                 failed = self._launcher.fail(begun.session, error)
                 raise failed from failed.__cause__
-            failpoint.reach("run.finished")
             return result
 
     async def acarry_out(self, order: Order) -> Any:  # noqa: ANN401 the agent's own result
@@ -64,12 +65,13 @@ class Lives:
         with self._living(begun) as run:
             try:
                 value = await order.agent.fn(run, *begun.args, **begun.kwargs)
-                result, ticket = self._launcher.finish(begun.session, value)
+                result, ticket = self._launcher.conclude(begun.session, value)
+                failpoint.reach("arun.ending")
                 await begun.session.writer.afinish(ticket)
+                failpoint.reach("arun.ended")
             except Exception as error:  # noqa: BLE001 recorded, then raised
                 failed = await asyncio.to_thread(self._launcher.fail, begun.session, error)
                 raise failed from failed.__cause__
-            failpoint.reach("run.finished")
             return result
 
     @contextlib.contextmanager

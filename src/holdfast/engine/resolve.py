@@ -2,6 +2,7 @@
 
 import msgspec
 
+from holdfast import failpoint
 from holdfast.clock import Clock
 from holdfast.engine.launch import Launcher
 from holdfast.errors import RunHeld, UsageError
@@ -35,7 +36,9 @@ def resolve(
         writer = launcher.take(run, run.body.version)
         body = msgspec.structs.replace(writer.run.body, status=Status.RUNNING)
         _, ticket = writer.submit([_entry(call, verdict, clock.now())], body=body)
+        failpoint.reach("doubt.resolving")
         writer.finish(ticket)
+        failpoint.reach("doubt.resolved")
     finally:
         opened.leases.give(run.row.no)
 

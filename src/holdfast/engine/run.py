@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar, cast
 
+from holdfast import failpoint
 from holdfast.capture.tracked import TrackedDict
 from holdfast.engine import context
 from holdfast.engine.call import StepSpec, ask
@@ -70,7 +71,9 @@ class Run:
         """Save now: when this returns, the state and all before it survive a power cut."""
         ticket = self._session.save(context.frame.get(), label)
         if ticket is not None:
+            failpoint.reach("checkpoint.saving")
             self._session.writer.finish(ticket)
+            failpoint.reach("checkpoint.saved")
 
     def usage(self) -> Usage:
         """Tokens the run has used so far, as its answers reported them; None is unknown."""

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from holdfast import failpoint
 from holdfast.capture.state import State
 from holdfast.capture.tracked import plain, track
 from holdfast.clock import Clock
 from holdfast.engine.book import Book, Record, key_of
 from holdfast.engine.faults import to_error
+from holdfast.engine.logs import log
 from holdfast.engine.question import Question
 from holdfast.errors import Diverged, InDoubt, NestedCall, UsageError
 from holdfast.model.journal import (
@@ -44,8 +46,6 @@ if TYPE_CHECKING:
     import asyncio
 else:
     asyncio = OnDemand("asyncio")
-
-log = logging.getLogger("holdfast")
 
 OUTSIDE = -1
 """The scope of the code before the first loop."""
@@ -189,7 +189,9 @@ class Session:
                 return
             last = self._pending.pop()
             _, _, ticket = self.record(last)
+        failpoint.reach("pending.flushing")
         self.writer.finish(ticket)
+        failpoint.reach("pending.flushed")
 
     @property
     def is_pending(self) -> bool:

@@ -6,34 +6,35 @@ A backend joins by a class of three lines:
         def open(self, place: Path) -> Records:
             return MyRecords(place)
 
-`DurableRecordsContract` adds what holds for a backend whose rows outlive its handle.
+`testing.durable` adds what holds for a backend whose rows outlive its handle.
 """
 
-import hashlib
-import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import NoReturn, TypeVar
 
 import pytest
 from msgspec.structs import replace
 
 from holdfast.errors import StoreClosed
-from holdfast.model.ids import branch_of, row_id, seq_of
-from holdfast.store.backends.base import (
-    Append,
-    BranchRow,
-    Create,
-    Grow,
-    JournalRow,
-    Records,
-    RunRow,
+from holdfast.model.ids import row_id
+from holdfast.store.backends.base import Create, Grow, Records, Write
+from holdfast.testing.rows import (
+    EVERY_ID,
+    THREADS,
+    UnbuildableError,
+    append,
+    create,
+    fail_to_build,
+    first_rows,
+    grow,
+    head,
+    in_threads,
+    journal_row,
+    mac,
+    there,
 )
 
-T = TypeVar("T")
-
-THREADS, COMMITS = 6, 15
+COMMITS = 15
 
 
 class RecordsContract:
@@ -69,7 +70,7 @@ class RecordsContract:
         assert [] == records.runs(None, 10)
         assert records.branch(1) is None
         assert [] == records.branches(1)
-        assert [] == records.rows(0, 1 << 62)
+        assert [] == records.rows(*EVERY_ID)
         assert records.last(1) is None
         assert [] == records.intended(1, b"intent")
 
@@ -90,7 +91,7 @@ class RecordsContract:
 
         assert b"run" == there(records.run(b"a")).body
         assert 1 == len(records.runs(None, 10))
-        assert 1 == len(records.rows(0, 1 << 62))
+        assert 1 == len(records.rows(*EVERY_ID))
 
     def test_rows_come_back_in_the_order_of_their_ids(self, records: Records) -> None:
         """Whatever the bytes, and however many rows one commit takes."""
@@ -113,9 +114,9 @@ class RecordsContract:
         row = journal_row(1, 1)
 
         for no, epoch in [(1, 0), (1, 2), (9, 1)]:
-            write = Append(no=no, epoch=epoch, row=row, run=changed, intents=[b"i"])
-            assert [-1] == records.commit([write])
-            assert [-1] == records.commit([replace(write, run=None, intents=())])
+            full = append(no, row, epoch=epoch, run=changed, intents=[b"i"])
+            assert [-1] == records.commit([full])
+            assert [-1] == records.commit([append(no, row, epoch=epoch)])
 
         assert [] == records.rows(row.id, row.id)
         assert b"run" == there(records.run(b"a")).body
@@ -136,7 +137,7 @@ class RecordsContract:
         """Also within one commit: each write sees those before it."""
         records.commit([create(b"a")])
         raised = replace(there(records.run(b"a")), epoch=2, mac=mac("raised"), body=b"epoch 2")
-        takeover = replace(append(1, journal_row(1, 1)), run=raised)
+        takeover = append(1, journal_row(1, 1), run=raised)
 
         done = records.commit([takeover, append(1, journal_row(1, 2))])
 
@@ -150,7 +151,7 @@ class RecordsContract:
         """Alone and with its index: a commit whose outcome was unknown may be tried again."""
         records.commit([create(b"a")])
         plain = append(1, journal_row(1, 1))
-        indexed = replace(append(1, journal_row(1, 2)), intents=[b"i"])
+        indexed = append(1, journal_row(1, 2), intents=[b"i"])
 
         for _ in range(2):
             assert [row_id(1, 1)] == records.commit([plain])
@@ -167,9 +168,7 @@ class RecordsContract:
         records.commit([append(1, first)])
 
         assert [-1] == records.commit([append(1, second)])
-        assert [-1] == records.commit(
-            [Append(no=1, epoch=1, row=second, run=changed, intents=[b"i"])]
-        )
+        assert [-1] == records.commit([append(1, second, run=changed, intents=[b"i"])])
 
         assert [first] == records.rows(first.id, first.id)
         assert b"run" == there(records.run(b"a")).body
@@ -181,7 +180,7 @@ class RecordsContract:
 
         assert [-1] == records.commit([append(1, journal_row(1, 2))])
         assert [row_id(1, 1), -1] == records.commit(
-            [append(1, journal_row(1, 1)), replace(append(1, journal_row(1, 3)), intents=[b"i"])]
+            [append(1, journal_row(1, 1)), append(1, journal_row(1, 3), intents=[b"i"])]
         )
 
         assert row_id(1, 1) == there(records.last(1)).id
@@ -216,10 +215,11 @@ class RecordsContract:
     def test_an_error_in_the_middle_leaves_nothing_of_the_batch(self, records: Records) -> None:
         """One transaction: what stands before the failing write is undone with it."""
         records.commit([create(b"a")])
-        before = [append(1, journal_row(1, 1)), create(b"b"), grow(1, at=row_id(1, 1), head=3)]
+        writes: list[Write] = [append(1, journal_row(1, 1)), create(b"b")]
+        writes += [grow(1, at=row_id(1, 1), head=3), Create(kid=b"c", build=fail_to_build)]
 
         with pytest.raises(UnbuildableError):
-            records.commit([*before, Create(kid=b"c", build=fail_to_build)])
+            records.commit(writes)
 
         assert [b"a"] == [run.kid for run in records.runs(None, 10)]
         assert row_id(1, 0) == there(records.last(1)).id
@@ -272,7 +272,7 @@ class RecordsContract:
         rows = [journal_row(1, seq, b"body %d" % seq * 50) for seq in range(1, 10)]
         for row in rows:
             packed = {row_id(1, 3): row_id(1, 0), row_id(1, 7): row_id(1, 4)}.get(row.id, -1)
-            write = replace(append(1, row), intents=[b"i"], pack_from=packed)
+            write = append(1, row, intents=[b"i"], pack_from=packed)
             assert [row.id] == records.commit([write])
             assert row == records.last(1)
 
@@ -280,13 +280,13 @@ class RecordsContract:
         assert rows[3:6] == records.rows(row_id(1, 4), row_id(1, 6))
         assert [rows[1]] == records.rows(row_id(1, 2), row_id(1, 2))
         assert [row.id for row in rows] == records.intended(1, b"i")
-        assert len([*rows, "two first rows"]) + 1 == len(records.rows(0, 1 << 62))
+        assert [journal_row(1, 0), *rows, journal_row(2, 0)] == records.rows(*EVERY_ID)
 
     def test_a_packed_row_keeps_its_place(self, records: Records) -> None:
         """The same one is recognised, another one refused, the next one follows it."""
         records.commit([create(b"a")])
         one, two, other = journal_row(1, 1), journal_row(1, 2), journal_row(1, 1, b"other")
-        writes = [append(1, one), replace(append(1, two), pack_from=row_id(1, 0))]
+        writes = [append(1, one), append(1, two, pack_from=row_id(1, 0))]
         assert [one.id, two.id] == records.commit(writes)
 
         assert [-1] == records.commit([append(1, other)])
@@ -303,7 +303,7 @@ class RecordsContract:
         assert (row_id(1, 0), size) == records.tail(1)
         assert (-1, 0) == records.tail(2)
 
-        packing = replace(append(1, journal_row(1, 2, b"123")), pack_from=row_id(1, 0))
+        packing = append(1, journal_row(1, 2, b"123"), pack_from=row_id(1, 0))
         records.commit([packing])
 
         assert records.tail(1) in ((-1, 0), (row_id(1, 0), size + 3))
@@ -313,9 +313,9 @@ class RecordsContract:
         records.commit([create(b"a"), create(b"b")])
         records.commit(
             [
-                replace(append(1, journal_row(1, 1)), intents=[b"x", b"y", b"x"]),
-                replace(append(2, journal_row(2, 1)), intents=[b"x"]),
-                replace(append(1, journal_row(1, 2)), intents=[b"x"]),
+                append(1, journal_row(1, 1), intents=[b"x", b"y", b"x"]),
+                append(2, journal_row(2, 1), intents=[b"x"]),
+                append(1, journal_row(1, 2), intents=[b"x"]),
             ]
         )
 
@@ -384,58 +384,3 @@ class RecordsContract:
         for call in calls:
             with pytest.raises(StoreClosed):
                 call()
-
-
-class DurableRecordsContract(RecordsContract):
-    """What holds besides for rows that outlive the handle that wrote them."""
-
-    def test_reopening_keeps_everything(self, tmp_path: Path) -> None:
-        """Runs, branches, rows, intents, epochs, and where numbering goes on."""
-        records = self.open(tmp_path)
-        records.commit([create(b"a"), replace(append(1, journal_row(1, 1)), intents=[b"i"])])
-        raised = replace(there(records.run(b"a")), epoch=2)
-        records.commit([replace(append(1, journal_row(1, 2)), run=raised)])
-        records.commit([grow(1, at=row_id(1, 1), head=2, epoch=2)])
-        before = everything(records)
-        records.close()
-
-        records = self.open(tmp_path)
-
-        assert before == everything(records)
-        assert [-1] == records.commit([append(1, journal_row(2, 3))])
-        assert [2] == records.commit([create(b"b")])
-        assert [3] == [branch.no for branch in records.branches(2)]
-        records.close()
-
-    def test_two_handles_see_each_others_commits_at_once(self, tmp_path: Path) -> None:
-        """And fence each other: the epoch is the store's, not the handle's."""
-        one, two = self.open(tmp_path), self.open(tmp_path)
-        one.commit([create(b"a")])
-        assert [-1] == two.commit([create(b"a")])
-        raised = replace(there(two.run(b"a")), epoch=2)
-        two.commit([replace(append(1, journal_row(1, 1)), run=raised)])
-
-        assert row_id(1, 1) == there(one.last(1)).id
-        assert [-1] == one.commit([append(1, journal_row(1, 2))])
-        one.close()
-        assert [row_id(1, 2)] == two.commit([append(1, journal_row(1, 2), epoch=2)])
-        two.close()
-
-    def test_threads_of_two_handles_lose_nothing(self, tmp_path: Path) -> None:
-        """Numbers are given once, and every acknowledged row is there."""
-        handles = [self.open(tmp_path), self.open(tmp_path)]
-
-        def work(n: int) -> int:
-            records = handles[n % 2]
-            [no] = records.commit([create(b"run %d" % n)])
-            branch = head(records, b"run %d" % n)
-            for seq in range(1, COMMITS):
-                records.commit([append(no, journal_row(branch, seq))])
-            return branch
-
-        branches = in_threads(work)
-
-        assert list(range(1, THREADS + 1)) == sorted(branches)
-        for records in handles:
-            assert THREADS * COMMITS == len(records.rows(0, 1 << 62))
-            records.close()

@@ -40,14 +40,20 @@ def first_rows(
     )
 
 
-def append(no: int, row: JournalRow, epoch: int = 1) -> Append:
+def append(
+    no: int,
+    row: JournalRow,
+    *,
+    epoch: int = 1,
+    run: RunRow | None = None,
+    intents: Sequence[bytes] = (),
+    pack_from: int = -1,
+) -> Append:
     """Add a row to run `no`."""
-    return Append(no=no, epoch=epoch, row=row)
+    return Append(no=no, epoch=epoch, row=row, run=run, intents=intents, pack_from=pack_from)
 
 
-def grow(
-    no: int, *, at: int, head: int, epoch: int = 1, intents: tuple[bytes, ...] | list[bytes] = ()
-) -> Grow:
+def grow(no: int, *, at: int, head: int, epoch: int = 1, intents: Sequence[bytes] = ()) -> Grow:
     """Branch run `no` off after row `at`; the test expects the number `head` for the branch."""
 
     def build(branch: int) -> tuple[BranchRow, RunRow, JournalRow]:
@@ -99,7 +105,7 @@ def everything(records: Records) -> list[object]:
     runs = records.runs(None, 1000)
     branches = [branch for run in runs for branch in records.branches(run.no)]
     intents = [(run.no, records.intended(run.no, b"i")) for run in runs]
-    return [runs, branches, intents, records.rows(0, 1 << 62)]
+    return [runs, branches, intents, records.rows(*EVERY_ID)]
 
 
 def in_threads(work: Callable[[int], T]) -> list[T]:

@@ -23,8 +23,6 @@ def test_printable_text_names_a_run(text: str) -> None:
     ("text", "why"),
     [
         ("", "non-empty"),
-        (None, "non-empty string, not None"),
-        (7, "non-empty string, not 7"),
         ("x" * (RUN_ID_CHARS_MAX + 1), f"at most {RUN_ID_CHARS_MAX} characters"),
         ("a\nb", "printable"),
         ("a\x1b[2J", "printable"),

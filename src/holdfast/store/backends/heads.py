@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
+from holdfast import failpoint
 from holdfast.model.ids import branch_of
 from holdfast.store.backends.place import unwritable
 
@@ -49,7 +50,9 @@ class HeadNote:
         """Flush the note and close it."""
         fd, self._fd = self._fd, -1
         if fd >= 0:
+            failpoint.reach("heads.flushing")
             os.fsync(fd)
+            failpoint.reach("heads.flushed")
             os.close(fd)
 
     def abandon(self) -> None:

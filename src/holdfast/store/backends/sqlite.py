@@ -111,7 +111,7 @@ class SqliteRecords:
 
     def _is_at(self, no: int, epoch: int) -> bool:
         found = self._writer.execute("SELECT epoch FROM run WHERE no=?", (no,)).fetchone()
-        return found == (epoch,)
+        return bool(found == (epoch,))
 
     def _stands(self, row: JournalRow) -> bool:
         loose = packs.read_rows(self._writer, row.id, row.id)
