@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 from weakref import ref
 
+from holdfast.capture.fixed import Value
 from holdfast.capture.leaves import Leaves, Saved
 from holdfast.capture.lower import preorder
 from holdfast.capture.node import (
@@ -70,10 +71,10 @@ class Adoption:
                 ours.originals.remove(node.hf_watch)
         return shift
 
-    def _place(self, node: Any) -> Any:  # noqa: ANN401 a container of theirs, and what becomes of it
+    def _place(self, node: Value) -> Value:
         return self._standing.get(id(node), node)
 
-    def _fill(self, place: Any, content: list[tuple[Any, Any]]) -> None:  # noqa: ANN401
+    def _fill(self, place: Value, content: list[tuple[Value, Value]]) -> None:
         kind: Any = KINDS[type(place)]
         kind.clear(place)
         for key, value in content:
@@ -99,7 +100,7 @@ def _living(held: Iterable[ref[Node]]) -> list[Node]:
     return [node for weak in held if (node := weak()) is not None]
 
 
-def _at(node: Any, key: Any) -> object:  # noqa: ANN401 a container and a key or index
+def _at(node: Value, key: Value) -> object:
     if isinstance(node, dict):
         return node.get(key)
     return node[key] if key < len(node) else None

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from holdfast import errors
+from holdfast.capture.fixed import Value
 from holdfast.capture.lift import Lift
 from holdfast.capture.node import KINDS, Node, Tracker, entries, step
 from holdfast.store.codec import values
@@ -52,7 +53,7 @@ def _no_answer(source: object) -> object:
     raise errors.Damaged(f"answer {source!r}", "no answers are at hand to compare with")
 
 
-def first_difference(live: Any, saved: Any) -> str | None:  # noqa: ANN401 two trees
+def first_difference(live: Value, saved: Value) -> str | None:
     """Find where two states differ in content, types, order of keys, or what is shared in them."""
     partner: dict[int, int] = {}
     stack = [(live, saved, "state")]

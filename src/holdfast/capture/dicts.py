@@ -4,6 +4,7 @@ import copy
 from typing import Any, Final, Self, SupportsIndex, final
 from weakref import ref
 
+from holdfast.capture.fixed import Value
 from holdfast.capture.hashes import DictCache
 from holdfast.capture.insert import carry, put_in
 from holdfast.capture.marks import Changes
@@ -34,7 +35,7 @@ class TrackedDict(dict[Any, Any]):
         carry(self, LOOSE)
         return self
 
-    def __init__(self, *args: Any, **kwargs: object) -> None:  # noqa: ANN401 as a dict
+    def __init__(self, *args: Value, **kwargs: object) -> None:
         self.update(*args, **kwargs)
 
     def hf_note(self, tracker: Tracker, key: object, *, is_set: bool) -> None:
@@ -82,7 +83,7 @@ class TrackedDict(dict[Any, Any]):
         finally:
             tracker.lock.release()
 
-    def pop(self, key: object, default: Any = _MISSING, /) -> Any:  # noqa: ANN401 as a dict
+    def pop(self, key: object, default: Value = _MISSING, /) -> Value:
         """Take a key out and give its value, or `default`."""
         tracker = begin(self)
         try:
@@ -112,7 +113,7 @@ class TrackedDict(dict[Any, Any]):
         finally:
             tracker.lock.release()
 
-    def update(self, *args: Any, **kwargs: object) -> None:  # noqa: ANN401 as a dict
+    def update(self, *args: Value, **kwargs: object) -> None:
         """Set many; what an iterator gave before it failed stays, as in a dict."""
         begin(self).lock.release()  # refuse before anything is taken from the iterator
         taken: dict[object, object] = {}
@@ -126,7 +127,7 @@ class TrackedDict(dict[Any, Any]):
             finally:
                 tracker.lock.release()
 
-    def setdefault(self, key: object, default: object = None, /) -> Any:  # noqa: ANN401 the value
+    def setdefault(self, key: object, default: object = None, /) -> Value:
         """Give the value of `key`, after setting it to `default` if it was not there."""
         value = self.get(key, _MISSING)
         if value is not _MISSING:
@@ -139,7 +140,7 @@ class TrackedDict(dict[Any, Any]):
         finally:
             tracker.lock.release()
 
-    def __ior__(self, other: Any, /) -> Self:  # type: ignore[misc] # noqa: ANN401 as a dict
+    def __ior__(self, other: Value, /) -> Self:  # type: ignore[misc]
         self.update(other)
         return self
 

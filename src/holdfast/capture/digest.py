@@ -17,7 +17,7 @@ import msgspec
 from msgspec.msgpack import Ext
 
 from holdfast import errors
-from holdfast.capture.fixed import BASIC, is_fixed
+from holdfast.capture.fixed import BASIC, Value, is_fixed
 from holdfast.capture.hashes import GROUP, DictCache, ListCache, buckets_for, hash_groups
 from holdfast.capture.node import KINDS, LOOSE, Tracker, step
 from holdfast.capture.tracked import TrackedDict, TrackedList
@@ -54,7 +54,7 @@ def _hash(value: object) -> tuple[bytes, bool]:
 
 
 def _hash_tracked(
-    value: Any,  # noqa: ANN401 a tracked dict or list
+    value: Value,
     cached: Callable[[Any], tuple[bytes, bool]],
     fresh: Callable[[Any], tuple[bytes, bool]],
 ) -> tuple[bytes, bool]:
@@ -237,7 +237,7 @@ _KINDS: Final[dict[type, Callable[[Any], tuple[bytes, bool]]]] = {
 }
 
 
-def _with_place(value: Any, path: str, error: errors.NotStorable) -> errors.NotStorable:  # noqa: ANN401
+def _with_place(value: Value, path: str, error: errors.NotStorable) -> errors.NotStorable:
     """Find which leaf was refused; the way down is walked only when something is wrong."""
     if type(value) not in _KINDS:
         try:

@@ -8,9 +8,13 @@ from enum import Enum
 from fractions import Fraction
 from pathlib import PosixPath, PurePosixPath
 from types import EllipsisType, NoneType
+from typing import Any, TypeAlias
 from uuid import UUID
 
 import msgspec
+
+Value: TypeAlias = Any
+"""Whatever a program keeps in its state, and the containers that hold it there."""
 
 # The types that a delta writes as they are, without the codec.
 BASIC = frozenset({str, int, float, bool, NoneType, bytes})

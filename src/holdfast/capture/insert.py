@@ -9,7 +9,7 @@ from typing import Any
 from weakref import ref
 
 from holdfast import errors
-from holdfast.capture.fixed import BASIC
+from holdfast.capture.fixed import BASIC, Value
 from holdfast.capture.node import (
     KINDS,
     LOOSE,
@@ -26,7 +26,7 @@ from holdfast.capture.node import (
 from holdfast.capture.watch import Watch
 
 
-def blank(kind: type, tracker: Tracker) -> Any:  # noqa: ANN401 a tracked dict or list
+def blank(kind: type, tracker: Tracker) -> Value:
     """Make an empty tracked container of the tracked class `kind`."""
     new: Any = KINDS[kind].__new__(kind)  # type: ignore[call-overload]
     carry(new, tracker)
@@ -40,7 +40,7 @@ def carry(node: Node, tracker: Tracker) -> None:
     node.hf_mark = node.hf_hash = node.hf_source = node.hf_up = node.hf_watch = None
 
 
-def put_in(target: Node, value: object, tracker: Tracker) -> Any:  # noqa: ANN401 see `Insertion`
+def put_in(target: Node, value: object, tracker: Tracker) -> Value:
     """Make `value` ready to stand in `target`, whose lock the caller holds."""
     if type(value) in BASIC:
         return value
@@ -62,7 +62,7 @@ class Insertion:
         self._open: set[int] = set()  # copies that are being filled
         self._is_suspect = False
 
-    def ready(self, value: object, parent: Node) -> Any:  # noqa: ANN401 what `value` becomes
+    def ready(self, value: object, parent: Node) -> Value:
         """Give what is to stand in `parent`: `value`, or its tracked copy."""
         kind = type(value)
         if kind in BASIC:
@@ -86,7 +86,7 @@ class Insertion:
         if self._is_suspect or (self._placed and is_within(self._target, self._placed)):
             self._tracker.suspects.append(ref(self._target))
 
-    def _copy(self, original: Any) -> Any:  # noqa: ANN401 a plain container and its copy
+    def _copy(self, original: Value) -> Value:
         known = self._tracker.originals.copy_of(original)
         if known is None:
             known = LOOSE.originals.copy_of(original)

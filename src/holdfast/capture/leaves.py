@@ -6,6 +6,7 @@ from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
 from holdfast import errors
+from holdfast.capture.fixed import Value
 from holdfast.capture.node import KINDS, Node, Tracker, entries, may_change, step, where
 from holdfast.store.codec import values
 
@@ -92,7 +93,7 @@ def changeable(node: Node) -> Iterator[tuple[Any, object]]:
             yield place, value
 
 
-def mark_place(tracker: Tracker, holder: Any, place: Any) -> None:  # noqa: ANN401 dict or list
+def mark_place(tracker: Tracker, holder: Value, place: Value) -> None:
     """Note that what stands at one place of `holder` is not what was saved."""
     if isinstance(holder, dict):
         holder.hf_note(tracker, place, is_set=True)  # type: ignore[attr-defined]

@@ -1,15 +1,17 @@
 """From the bytes of a base and its deltas to live containers; see `wire` for what is read."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from itertools import accumulate
 from typing import Any
 from weakref import ref
 
+import msgspec
 from msgspec.msgpack import Ext
 
 from holdfast import errors
 from holdfast.capture import wire
-from holdfast.capture.fixed import BASIC
+from holdfast.capture.fixed import BASIC, Value
 from holdfast.capture.insert import blank
 from holdfast.capture.lower import preorder
 from holdfast.capture.node import KINDS, TRACKED, Node, Tracker, link, may_change
@@ -28,6 +30,15 @@ class Lift:
 
     def base(self, data: bytes) -> TrackedDict:
         """Read a base; give its root."""
+        with _naming_damage():
+            return self._base(data)
+
+    def delta(self, data: bytes) -> None:
+        """Read the delta that follows what was read before."""
+        with _naming_damage():
+            self._delta(data)
+
+    def _base(self, data: bytes) -> TrackedDict:
         document = _document(data)
         if len(document) != 2 or type(document[1]) not in (dict, Ext):  # noqa: PLR2004
             raise _damaged("it is no base")
@@ -36,8 +47,7 @@ class Lift:
             raise _damaged("its root is no dict")
         return root
 
-    def delta(self, data: bytes) -> None:
-        """Read the delta that follows what was read before."""
+    def _delta(self, data: bytes) -> None:
         _, first, *parts = _document(data)
         if first != len(self.nodes) or len(parts) % 3:
             raise _damaged(f"it begins at node {first!r}, where {len(self.nodes)} were read")
@@ -51,7 +61,7 @@ class Lift:
             else:
                 raise _damaged(f"node {number} is no container")
 
-    def _change_list(self, node: TrackedList, head: Any, body: list[Any]) -> None:  # noqa: ANN401
+    def _change_list(self, node: TrackedList, head: Value, body: list[Value]) -> None:
         trim, lo, hi = (0, head, 0) if type(head) is int else head
         length = len(node)
         if min(trim, lo, hi) < 0 or trim + lo + hi > length:
@@ -59,7 +69,7 @@ class Lift:
         list.__setitem__(node, slice(trim + lo, length - hi), self._items(body, node))
         list.__delitem__(node, slice(0, trim))
 
-    def _change_dict(self, node: TrackedDict, gone: list[Any], body: Any) -> None:  # noqa: ANN401
+    def _change_dict(self, node: TrackedDict, gone: list[Value], body: Value) -> None:
         for lowered in gone:
             key = self._key(lowered)
             if key not in node:
@@ -67,7 +77,7 @@ class Lift:
             dict.__delitem__(node, key)
         self._set(node, body)
 
-    def _set(self, node: TrackedDict, body: Any) -> None:  # noqa: ANN401 a map or item 2
+    def _set(self, node: TrackedDict, body: Value) -> None:
         if type(body) is dict:
             if BASIC.issuperset(map(type, body.values())):
                 dict.update(node, body)
@@ -79,7 +89,7 @@ class Lift:
         for key, lowered in pairs:
             dict.__setitem__(node, key, self._place(self._value(lowered), node))
 
-    def _value(self, lowered: Any) -> Any:  # noqa: ANN401 see `wire`
+    def _value(self, lowered: Value) -> Value:
         kind = type(lowered)
         if kind in BASIC:
             return lowered
@@ -95,7 +105,7 @@ class Lift:
             raise _damaged(f"it holds a {kind.__name__}")
         return self._item(lowered)
 
-    def _item(self, item: Ext) -> Any:  # noqa: ANN401 what the item stands for
+    def _item(self, item: Ext) -> Value:
         match item.code:
             case wire.NODES:
                 return self._node(wire.unpack(item.data)[0])
@@ -126,7 +136,7 @@ class Lift:
                 items.append(self._place(self._value(item), parent))
         return items
 
-    def _place(self, value: Any, parent: Node) -> Any:  # noqa: ANN401 the same value
+    def _place(self, value: Value, parent: Node) -> Value:
         """Note that `value` is to stand in `parent`."""
         kind = type(value)
         if kind in KINDS:
@@ -135,7 +145,7 @@ class Lift:
             self._tracker.holders[id(parent)] = ref(parent)
         return value
 
-    def _from_answer(self, count: int, source: Any, *keys: Any) -> Any:  # noqa: ANN401 see `wire`
+    def _from_answer(self, count: int, source: Value, *keys: Value) -> Value:
         if isinstance(source, list):
             source = tuple(source)
         if source not in self._answers:
@@ -156,7 +166,7 @@ class Lift:
             self._number(node)
         return top
 
-    def _new(self, kind: type) -> Any:  # noqa: ANN401 a tracked dict or list
+    def _new(self, kind: type) -> Value:
         node = blank(kind, self._tracker)
         self._number(node)
         return node
@@ -165,12 +175,12 @@ class Lift:
         node.hf_node = len(self.nodes)
         self.nodes.append(node)
 
-    def _node(self, number: int) -> Any:  # noqa: ANN401 a container or a leaf
+    def _node(self, number: int) -> Value:
         if not 0 <= number < len(self.nodes):
             raise _damaged(f"it names node {number}, where {len(self.nodes)} were read")
         return self.nodes[number]
 
-    def _key(self, lowered: Any) -> Any:  # noqa: ANN401 a key
+    def _key(self, lowered: Value) -> Value:
         return values.decode(bytes(lowered.data)) if type(lowered) is Ext else lowered
 
 
@@ -179,6 +189,15 @@ def _document(data: bytes) -> list[Any]:
     if type(document) is not list or not document or document[0] != wire.VERSION:
         raise _damaged("it is of no version that this Holdfast knows")
     return document
+
+
+@contextmanager
+def _naming_damage() -> Iterator[None]:
+    """Say of bytes that cannot be understood that they are damaged."""
+    try:
+        yield
+    except (msgspec.DecodeError, TypeError, ValueError, LookupError, AttributeError) as error:
+        raise _damaged(f"it cannot be read ({error})") from error
 
 
 def _damaged(why: str) -> errors.Damaged:

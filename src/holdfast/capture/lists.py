@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Self, SupportsIndex, final
 from weakref import ref
 
+from holdfast.capture.fixed import Value
 from holdfast.capture.hashes import ListCache
 from holdfast.capture.insert import Insertion, carry, put_in
 from holdfast.capture.marks import Window
@@ -101,7 +102,7 @@ class TrackedList(list[Any]):
         finally:
             tracker.lock.release()
 
-    def pop(self, index: SupportsIndex = -1, /) -> Any:  # noqa: ANN401 the item
+    def pop(self, index: SupportsIndex = -1, /) -> Value:
         """Take an item out."""
         tracker = begin(self)
         try:
@@ -168,7 +169,7 @@ class TrackedList(list[Any]):
         if start < stop:
             self.hf_note(tracker, start, stop, stop - start)
 
-    def __setitem__(self, index: Any, value: Any, /) -> None:  # noqa: ANN401 as a list
+    def __setitem__(self, index: Value, value: Value, /) -> None:
         if isinstance(index, slice):
             self._set_slice(index, value)
             return
@@ -224,11 +225,11 @@ class TrackedList(list[Any]):
     def __imul__(self, times: SupportsIndex, /) -> Self:
         tracker = begin(self)
         try:
-            more = list.__mul__(self, times.__index__() - 1)
-            if times.__index__() <= 0:
+            count = operator.index(times)
+            if count <= 0:
                 self.clear()
-            elif more:
-                self._splice(tracker, len(self), len(self), more)
+            elif count > 1:
+                self._splice(tracker, len(self), len(self), list.__mul__(self, count - 1))
             return self
         finally:
             tracker.lock.release()

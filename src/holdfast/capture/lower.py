@@ -8,7 +8,7 @@ from msgspec.msgpack import Ext
 
 from holdfast import errors
 from holdfast.capture import wire
-from holdfast.capture.fixed import BASIC, is_fixed
+from holdfast.capture.fixed import BASIC, Value, is_fixed
 from holdfast.capture.leaves import Leaves, Now
 from holdfast.capture.node import KINDS, Node, children, path_below, step
 from holdfast.store.codec import values
@@ -52,7 +52,7 @@ class Lowering:
         for node, before in self._given:
             node.hf_node = before
 
-    def value(self, value: Any) -> Any:  # noqa: ANN401 anything, and what stands for it
+    def value(self, value: Value) -> Value:
         """Give what stands for `value`."""
         kind = type(value)
         if kind in BASIC:
@@ -98,7 +98,7 @@ class Lowering:
             lowered.append(_nodes(run))
         return lowered
 
-    def pairs(self, mapping: dict[Any, Any], keys: Iterable[Any]) -> Any:  # noqa: ANN401 see `wire`
+    def pairs(self, mapping: dict[Value, Value], keys: Iterable[Value]) -> Value:
         """Give what stands for the given keys of a dict and their values."""
         if not self._is_careful and _TEXT.issuperset(map(type, keys)):
             if keys is mapping and BASIC.issuperset(map(type, mapping.values())):
@@ -109,7 +109,7 @@ class Lowering:
             flat += (self.key(mapping, key), self.value(mapping[key]))
         return Ext(wire.PAIRS, wire.pack(flat))
 
-    def key(self, mapping: object, key: object) -> Any:  # noqa: ANN401 what stands for the key
+    def key(self, mapping: object, key: object) -> Value:
         """Give what stands for a key; one that could not be found again is refused."""
         if type(key) in BASIC and key == key:  # noqa: PLR0124 NaN is not equal to itself
             return self._basic(key)
@@ -124,7 +124,7 @@ class Lowering:
             raise errors.NotStorable(path, type(key).__name__, why)
         return Ext(wire.FIXED, data)
 
-    def _known(self, value: Any) -> int | None:  # noqa: ANN401 anything
+    def _known(self, value: Value) -> int | None:
         """Give the number under which `value` is known from here on; None if it is not."""
         kind = type(value)
         if kind in BASIC:
@@ -137,14 +137,14 @@ class Lowering:
             known = self._leaves.unchanged(self._seen[id(value)], self._floor)
         return None if known is None else known - self._floor
 
-    def _basic(self, value: Any) -> Any:  # noqa: ANN401 a value of a basic type
+    def _basic(self, value: Value) -> Value:
         try:
             wire.pack(value)
         except (UnicodeEncodeError, OverflowError):
             return Ext(wire.FIXED, values.encode(value, path=""))
         return value
 
-    def _leaf(self, leaf: object) -> Any:  # noqa: ANN401 what stands for the leaf
+    def _leaf(self, leaf: object) -> Value:
         if type(leaf) is dict or type(leaf) is list:
             # Only what goes around the methods of a container leaves a plain one in it.
             raise errors.ChangedOutside(self._place_of(leaf))
@@ -167,7 +167,7 @@ class Lowering:
     def _place_of(self, value: object) -> str:
         return path_below(self._root, value) or "a removed part of the state"
 
-    def _answer(self, top: Any) -> Ext | None:  # noqa: ANN401 a tracked dict or list
+    def _answer(self, top: Value) -> Ext | None:
         """Name the recorded answer that `top` still is, unless part of it is known already."""
         found = preorder(top)
         if any(node.hf_node >= self._floor or node.hf_node == _OPEN for node in found):

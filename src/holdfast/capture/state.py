@@ -9,6 +9,7 @@ from holdfast import errors
 from holdfast.capture import wire
 from holdfast.capture.adopt import Adoption, shifted
 from holdfast.capture.check import Mirror
+from holdfast.capture.fixed import Value
 from holdfast.capture.insert import blank
 from holdfast.capture.leaves import Leaves, Now, Saved, changeable, see
 from holdfast.capture.lift import Lift
@@ -141,7 +142,7 @@ class State:
         self._leaves.keep(seen, lowering.leaves_written, is_all=held is None)
         return data
 
-    def _operation(self, lowering: Lowering, node: Any) -> tuple[Any, ...]:  # noqa: ANN401
+    def _operation(self, lowering: Lowering, node: Value) -> tuple[Value, ...]:
         """Give node, head and body of one changed container; nothing if it is as it was."""
         mark = node.hf_mark
         number = node.hf_node - self._tracker.floor

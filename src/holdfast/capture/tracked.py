@@ -11,7 +11,7 @@ from typing import Any
 from weakref import ref
 
 from holdfast.capture.dicts import TrackedDict
-from holdfast.capture.fixed import BASIC, is_fixed
+from holdfast.capture.fixed import BASIC, Value, is_fixed
 from holdfast.capture.insert import blank
 from holdfast.capture.lists import TrackedList
 from holdfast.capture.node import KINDS, LOOSE, TRACKED, forget_source, inside, link
@@ -22,31 +22,35 @@ KINDS.update({TrackedDict: dict, TrackedList: list})
 TRACKED.update({dict: TrackedDict, list: TrackedList})
 
 
-def track(value: object, source: object | None = None) -> Any:  # noqa: ANN401 what `value` becomes
-    """Give a tracked copy of a plain dict or list, all the way down; a leaf as it is.
+def track(value: object, source: object | None = None) -> Value:
+    """Give a tracked copy of a dict or list, all the way down; a leaf as it is.
 
     `source` says where the value can be read again: a small tuple of integers. As long as the copy,
     or a container in it, is as it was made, a delta names the source instead of repeating it.
     The caller gives `value` away: a later change of it is not looked for.
     """
-    if type(value) not in TRACKED:
+    if type(value) not in TRACKED and type(value) not in KINDS:
         return value
     return _Copying().copy(value, None if source is None else (None, source))
 
 
 class _Copying:
-    """One value on its way from plain to tracked; what is shared in it stays shared."""
+    """One value on its way into new tracked containers; what is shared in it stays shared.
+
+    Tracked ones in it are copied too: an answer is never part of the state it was made from.
+    """
 
     def __init__(self) -> None:
         self._copies: dict[int, Any] = {}
 
-    def copy(self, value: Any, source: tuple[Any, object] | None) -> Any:  # noqa: ANN401
+    def copy(self, value: Value, source: tuple[Value, object] | None) -> Value:
         known = self._copies.get(id(value))
         if known is not None:
             return known
-        new = self._copies[id(value)] = blank(TRACKED[type(value)], LOOSE)
+        kind = KINDS.get(type(value), type(value))
+        new = self._copies[id(value)] = blank(TRACKED[kind], LOOSE)
         new.hf_source = source
-        if type(value) is dict:
+        if kind is dict:
             if BASIC.issuperset(map(type, value.values())):
                 dict.update(new, value)
             else:
@@ -58,23 +62,22 @@ class _Copying:
             list.extend(new, [self._item(item, at, new, source) for at, item in enumerate(value)])
         return new
 
-    def _item(self, item: Any, key: object, parent: Any, source: Any) -> Any:  # noqa: ANN401
+    def _item(self, item: Value, key: object, parent: Value, source: Value) -> Value:
         kind = type(item)
         if kind in BASIC:
             return item
-        if kind in TRACKED:
-            item = self.copy(item, None if source is None else (source, key))
-        elif kind not in KINDS:
+        if kind not in TRACKED and kind not in KINDS:
             if source is not None and not is_fixed(item):
                 forget_source(parent)  # a change of this leaf in place would not be noticed
             return item
+        item = self.copy(item, None if source is None else (source, key))
         link(item, ref(parent))
         if item.hf_source is None:
             forget_source(parent)
         return item
 
 
-def plain(value: Any) -> Any:  # noqa: ANN401 what `value` becomes
+def plain(value: Value) -> Value:
     """Give `value` with ordinary dicts and lists in place of tracked ones, copied all the way down.
 
     What is shared stays shared. Tuples are made anew only if they hold tracked containers; sets,
@@ -91,7 +94,7 @@ class _Plain:
     def __init__(self) -> None:
         self._copies: dict[int, Any] = {}
 
-    def copy(self, value: Any) -> Any:  # noqa: ANN401
+    def copy(self, value: Value) -> Value:
         kind = type(value)
         if kind in BASIC:
             return value

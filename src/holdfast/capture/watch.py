@@ -6,6 +6,7 @@ from typing import Any, Final
 from weakref import ref
 
 from holdfast import errors
+from holdfast.capture.fixed import Value
 from holdfast.store.codec import values
 
 ORIGINALS_BEFORE_REVIEW: Final = 256
@@ -16,7 +17,7 @@ class Watch:
 
     __slots__ = ("copy", "original", "shadow")
 
-    def __init__(self, original: Any, copy: Any) -> None:  # noqa: ANN401 a dict or a list
+    def __init__(self, original: Value, copy: Value) -> None:
         self.original = original
         self.shadow = original.copy()
         self.copy = ref(copy)
@@ -76,7 +77,7 @@ class Originals:
         """Stop watching an original."""
         self._watches.pop(id(watch.original), None)
 
-    def copy_of(self, original: object) -> Any | None:  # noqa: ANN401 a tracked dict or list
+    def copy_of(self, original: object) -> Value | None:
         """Give the tracked copy that was made of `original`, if it is watched."""
         watch = self._watches.get(id(original))
         return None if watch is None else watch.copy()

@@ -1,7 +1,7 @@
 """Settings and where each came from: flag, variable, file, default; the first that says it wins.
 
-The order: flag > `HOLDFAST_…` variable > `holdfast.toml` > `[tool.holdfast]` in pyproject.toml (both
-searched upwards from the working directory) > the user's `holdfast/config.toml` > default.
+The order: flag > `HOLDFAST_…` variable > `holdfast.toml` > `[tool.holdfast]` in pyproject.toml
+(both searched upwards from the working directory) > the user's `holdfast/config.toml` > default.
 """
 
 import re

@@ -1,6 +1,7 @@
 """Parse, import one command on demand, and turn every error into a message and an exit status."""
 
 import importlib
+import io
 import os
 import sys
 import traceback
@@ -41,8 +42,14 @@ EXITS: dict[type[BaseException], int] = {
 }
 """Error → exit status; the nearest class in the error's line of ancestors counts."""
 
+EXIT_OK = 0
+EXIT_UNEXPECTED = 1
+EXIT_INTERRUPTED = 130
 EXIT_BROKEN_PIPE = 141
+PROGRAM = "holdfast"
 TRACEBACK = "HOLDFAST_TRACEBACK"
+COMPLETE = "_HOLDFAST_COMPLETE"
+"""Set by the shell when it asks for completions."""
 
 
 class Commands(TyperGroup):
@@ -54,41 +61,46 @@ class Commands(TyperGroup):
         return name, known and load(str(name)), rest
 
 
-class Noun(TyperGroup):
-    """A word with several acts; alone, or followed by options, it means the first of them."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 see Commands
-        """Put the first act where none is named."""
-        own = {*self.commands, *ctx.help_option_names}
-        if not (args and args[0] in own) and not (ctx.resilient_parsing and not args):
-            args = [next(iter(self.commands)), *args]
-        return super().parse_args(ctx, args)
-
-
-def load(name: str) -> Any:  # noqa: ANN401 see Commands
-    """Import one command."""
-    module = importlib.import_module(f"holdfast.cli.commands.{name}")
-    found = getattr(module, name)
-    closing = getattr(module, "CLOSING", None)
-    app = typer.Typer(add_completion=False, rich_markup_mode=None)
-    if isinstance(found, typer.Typer):
-        found.info.cls, found.info.epilog = Noun, closing
-        found.rich_markup_mode = None
-        return typer.main.get_group(found)
-    app.command(name, epilog=closing, context_settings=SETTINGS)(found)
-    return typer.main.get_command(app)
+def main(args: Sequence[str] | None = None) -> int:
+    """Run a command line; returns the exit status."""
+    words = sys.argv[1:] if args is None else list(args)
+    try:
+        status = _invoke(words)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output has seen enough; keep Python from flushing into it once more.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_BROKEN_PIPE
+    except Exception as error:  # noqa: BLE001 the one place where every error ends
+        return _explain(error)
+    return status
 
 
-SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+def _invoke(words: list[str]) -> int:
+    group = program()
+    if os.environ.get(COMPLETE):
+        group.main(prog_name=PROGRAM)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        with group.make_context(PROGRAM, words) as context:
+            status = group.invoke(context)
+    except typer.Exit as done:
+        return done.exit_code
+    return status if isinstance(status, int) else EXIT_OK
 
 
 def program() -> Any:  # noqa: ANN401 see Commands
-    """The whole command line, with nothing imported yet."""
+    """The whole command line; no command is imported yet."""
     app = typer.Typer(
         cls=Commands,
+        invoke_without_command=True,
         rich_markup_mode=None,
-        context_settings=SETTINGS,
-        epilog="`holdfast COMMAND --help` shows options, examples and exit statuses.",
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+        epilog=f"`{PROGRAM} COMMAND --help` shows options, examples and exit statuses.",
     )
     app.callback()(_top)
     group = typer.main.get_command(app)
@@ -98,12 +110,54 @@ def program() -> Any:  # noqa: ANN401 see Commands
     return group
 
 
+def load(name: str) -> Any:  # noqa: ANN401 see Commands
+    """Import one command."""
+    module = importlib.import_module(f"holdfast.cli.commands.{name}")
+    found = getattr(module, name)
+    if isinstance(found, typer.Typer):
+        return typer.main.get_command(found)
+    app = typer.Typer(add_completion=False, rich_markup_mode=None)
+    app.command(name, epilog=getattr(module, "CLOSING", None))(found)
+    return typer.main.get_command(app)
+
+
+def _print_version(is_asked: bool) -> None:  # noqa: FBT001 as typer calls it
+    if is_asked:
+        put(f"{PROGRAM} {VERSION}")
+        raise typer.Exit
+
+
 def _top(
-    version: Annotated[bool, typer.Option("--version", is_eager=True, help="Print the version.")] = False,
+    context: typer.Context,
+    *,
+    version: Annotated[  # noqa: ARG001 its callback does the work
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
+        ),
+    ] = False,
 ) -> None:
     """Checkpoint, restart and roll back AI agents without losing or repeating work."""
+    if context.invoked_subcommand is None:
+        put(context.get_help())
 
 
-def main(args: Sequence[str] | None = None) -> int:
-    """Run a command line; returns the exit status."""
-    raise NotImplementedError
+def _explain(error: Exception) -> int:
+    """Tell a person what went wrong and what to do next; returns the exit status."""
+    if os.environ.get(TRACEBACK):
+        traceback.print_exception(error)
+    if isinstance(error, typer.TyperException):
+        context = getattr(error, "ctx", None)
+        path = PROGRAM if context is None else context.command_path
+        tell(f"error: {error.format_message()}\n`{path} --help` shows how it is used")
+        return error.exit_code
+    if isinstance(error, errors.HoldfastError):
+        text = str(error)
+        hint = "" if not error.remedy or error.remedy in text else f"; {error.remedy}"
+        tell("\n".join([f"error: {text}{hint}", *getattr(error, "__notes__", ())]))
+        return next(EXITS[kind] for kind in type(error).__mro__ if kind in EXITS)
+    tell(
+        f"error: unexpected {type(error).__name__}: {error}\n"
+        f"this is a mistake of Holdfast's; {TRACEBACK}=1 in the environment shows where"
+    )
+    return EXIT_UNEXPECTED

@@ -56,8 +56,9 @@ def closing(examples: tuple[str, ...], exits: tuple[int, ...]) -> str:
 def settings(
     store: Path | None = None,
     output: Format | None = None,
-    as_json: bool = False,  # noqa: FBT001, FBT002 handed on as the parser gives it
     app: list[str] | None = None,
+    *,
+    as_json: bool = False,
 ) -> Config:
     """The settings in force for a command that was given these flags."""
     if as_json and output is None:

@@ -1,6 +1,7 @@
 """Opening the store a command works on, and finding a run in it by the start of its id."""
 
 import contextlib
+import sqlite3
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -14,6 +15,8 @@ from holdfast.store.reader import Reader, Run
 ALIKE_MAX = 5
 INTERRUPTED = "interrupted"
 """How a run is called that is unfinished and has no holder."""
+SQLITE_SOUND = (3, 51, 3)
+"""From here on SQLite resets its write-ahead log safely by itself."""
 
 
 @contextlib.contextmanager
@@ -51,3 +54,12 @@ def status_of(status: Status, *, is_held: bool) -> str:
 def status_of_info(info: RunInfo) -> str:
     """The same of a run as `store.runs` shows it."""
     return status_of(info.status, is_held=info.is_held)
+
+
+def sqlite_note() -> str:
+    """The linked SQLite, and what its version means here."""
+    version = sqlite3.sqlite_version
+    if sqlite3.sqlite_version_info >= SQLITE_SOUND:
+        return version
+    sound = ".".join(map(str, SQLITE_SOUND))
+    return f"{version} (before {sound}: its WAL-reset bug is out of reach behind our commit lock)"

@@ -6,7 +6,7 @@ import datetime as dt
 import json
 import math
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Any
 
@@ -23,30 +23,9 @@ def to_json(value: object, *, indent: int | None = INDENT) -> str:
 
 def plain(value: object) -> Any:  # noqa: ANN401 whatever JSON takes
     """`value` made of what JSON has."""
-    if isinstance(value, Enum):
-        return plain(value.value)
-    if value is None or isinstance(value, bool | int | str):
-        return value
-    if isinstance(value, float):
-        return value if math.isfinite(value) else repr(value)
-    if isinstance(value, Mapping):
-        return {key if type(key) is str else _key(key): plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple | range):
-        return [plain(item) for item in value]
-    if isinstance(value, set | frozenset):
-        return sorted((plain(item) for item in value), key=repr)
-    return _leaf(value)
-
-
-def _leaf(value: Any) -> Any:  # noqa: ANN401 any object at all
-    if isinstance(value, bytes | bytearray):
-        return base64.b64encode(value).decode()
-    if isinstance(value, dt.date | dt.time):
-        return value.isoformat()
-    if isinstance(value, dt.timedelta):
-        return value.total_seconds()
-    if isinstance(value, msgspec.Struct):
-        return plain(msgspec.structs.asdict(value))
+    for kinds, lower in _LOWER:
+        if isinstance(value, kinds):
+            return lower(value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         names = [field.name for field in dataclasses.fields(value)]
         return {name: plain(getattr(value, name)) for name in names}
@@ -56,6 +35,25 @@ def _leaf(value: Any) -> Any:  # noqa: ANN401 any object at all
     return str(value)
 
 
+def _mapping(value: Mapping[Any, object]) -> dict[str, Any]:
+    return {key if type(key) is str else _key(key): plain(item) for key, item in value.items()}
+
+
 def _key(key: object) -> str:
     found = plain(key)
     return found if isinstance(found, str) else json.dumps(found)
+
+
+_LOWER: tuple[tuple[tuple[type, ...], Callable[[Any], Any]], ...] = (
+    ((Enum,), lambda value: plain(value.value)),
+    ((type(None), bool, int, str), lambda value: value),
+    ((float,), lambda value: value if math.isfinite(value) else repr(value)),
+    ((Mapping,), _mapping),
+    ((list, tuple, range), lambda value: [plain(item) for item in value]),
+    ((set, frozenset), lambda value: sorted((plain(item) for item in value), key=repr)),
+    ((bytes, bytearray), lambda value: base64.b64encode(value).decode()),
+    ((dt.date, dt.time), lambda value: value.isoformat()),
+    ((dt.timedelta,), lambda value: value.total_seconds()),
+    ((msgspec.Struct,), lambda value: plain(msgspec.structs.asdict(value))),
+)
+"""How each kind is lowered; the first that fits counts (an Enum may be a text as well)."""

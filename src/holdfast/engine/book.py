@@ -11,39 +11,10 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from holdfast.engine.question import Question, show
+from holdfast.engine.reading import Key, Reading, Record
 from holdfast.errors import Diverged
-from holdfast.model.journal import (
-    Answer,
-    Call,
-    Declined,
-    Entry,
-    Happened,
-    Intended,
-    LoopLeft,
-    Noted,
-    Raised,
-    Redone,
-    Saved,
-    Scope,
-    TurnEnded,
-)
+from holdfast.model.journal import Call, Raised, Scope
 from holdfast.store.reader import Placed
-
-Key = tuple[Scope, str, bytes, int]
-
-
-class Record(msgspec.Struct):
-    """A recorded call and where it stands; an effect also has its outcome, if there is one.
-
-    `is_standing`: an effect carried over from a turn that is run anew; nobody has to ask it.
-    """
-
-    call: Call
-    entry: Answer | Raised | Noted | Saved | Intended
-    row: int
-    index: int
-    outcome: Happened | Declined | None = None
-    is_standing: bool = False
 
 
 class _Desk(msgspec.Struct):
@@ -52,11 +23,6 @@ class _Desk(msgspec.Struct):
     received: int = 0
     asked: dict[tuple[str, bytes], int] = msgspec.field(default_factory=dict)
     unused: dict[Key, Record] = msgspec.field(default_factory=dict)
-
-
-def key_of(call: Call) -> Key:
-    """By what a call is known."""
-    return call.scope, call.name, call.digest, call.ordinal
 
 
 class Book:
@@ -69,34 +35,22 @@ class Book:
         self._standing: dict[tuple[str, bytes], list[Record]] = {}
         self.attempts: dict[Key, int] = {}
         self.loops_left: dict[int, tuple[int, int]] = {}
+        self.own = 0
 
     def load(self, outside: Iterable[Placed], rows: Iterable[Placed]) -> None:
         """Take in what the journal holds: of finished turns only what stands outside turns."""
-        kept: dict[Key, Record] = {}
-        for entry, row, index in _entries(outside):
-            _take(kept, entry, row, index, is_standing=False)
-            self._leave(entry, row, index)
-        kept = {key: record for key, record in kept.items() if _is_outside(key[0])}
-        is_standing = False
-        for entry, row, index in _entries(rows):
-            if index == 0:
-                is_standing = False
-            if isinstance(entry, TurnEnded):
-                kept = {key: record for key, record in kept.items() if _is_outside(key[0])}
-            is_standing = is_standing or isinstance(entry, Redone)
-            _take(kept, entry, row, index, is_standing=is_standing)
-            self._leave(entry, row, index)
-        for key, record in kept.items():
-            if isinstance(record.entry, Raised) and not _is_past(record, kept.values()):
+        reading = Reading()
+        reading.read(outside)
+        reading.end_turn()
+        reading.read(rows)
+        self.loops_left = reading.loops_left
+        for key, record in reading.kept.items():
+            if isinstance(record.entry, Raised) and not reading.is_past(record):
                 self.attempts[key] = record.entry.attempt
             elif record.is_standing:
                 self._standing.setdefault((record.call.name, record.call.digest), []).append(record)
             else:
                 self._desk(key[0]).unused[key] = record
-
-    def _leave(self, entry: Entry, row: int, index: int) -> None:
-        if isinstance(entry, LoopLeft):
-            self.loops_left[entry.loop] = (row, index)
 
     def _desk(self, scope: Scope) -> _Desk:
         desk = self._desks.get(scope)
@@ -127,6 +81,8 @@ class Book:
             if record is None and self._standing.get(same):
                 record = self._standing[same].pop(0)
             desk.asked[same] = ordinal + 1
+            if not is_side and isinstance(scope, int):
+                self.own += 1
             return call, record
 
     def _check(self, desk: _Desk, call: Call) -> None:
@@ -181,8 +137,9 @@ class Book:
             return Diverged(self._run, where, was, "nothing more")
         now = show(asked.name, asked.asked)
         if recorded.name == asked.name:
+            then = {each.name: each.mark for each in recorded.asked}
             marks = {each.name: each.mark for each in asked.asked}
-            other = [a.name for a in recorded.asked if marks.get(a.name) != a.mark]
+            other = [name for name in then | marks if then.get(name) != marks.get(name)]
             where += f", argument {other[0]}" if other else ", one more time"
         return Diverged(self._run, where, was, now)
 
@@ -194,43 +151,6 @@ def place(scope: Scope) -> str:
     if scope >= 0:
         return f"turn {scope}"
     return "before the first turn" if scope == -1 else f"after loop {-1 - scope}"
-
-
-def _entries(rows: Iterable[Placed]) -> Iterator[tuple[Entry, int, int]]:
-    for placed in rows:
-        for index, entry in enumerate(placed.row.entries):
-            yield entry, placed.id, index
-
-
-def _take(
-    kept: dict[Key, Record], entry: Entry, row: int, index: int, *, is_standing: bool
-) -> None:
-    match entry:
-        case Answer() | Noted() | Saved() | Intended() | Raised():
-            kept[key_of(entry.call)] = Record(
-                entry.call, entry, row, index, is_standing=is_standing
-            )
-        case Happened() | Declined():
-            record = kept.get(key_of(entry.call))
-            if record is not None:
-                record.outcome, record.row, record.index = entry, row, index
-        case _:
-            pass
-
-
-def _is_outside(scope: Scope) -> bool:
-    return isinstance(scope, bytes) or scope < 0
-
-
-def _is_past(raised: Record, records: Iterable[Record]) -> bool:
-    """Whether the run went on after an error: something else was asked later."""
-    call, position = raised.call, (raised.row, raised.index)
-    return any(
-        (r.row, r.index) > position
-        and isinstance(r.call.scope, int)
-        and (r.call.scope != call.scope or r.call.after > call.after)
-        for r in records
-    )
 
 
 def _due(desk: _Desk) -> Iterator[Record]:

@@ -5,7 +5,6 @@ import traceback
 from collections.abc import Iterable
 
 from holdfast import errors
-from holdfast.engine.brief import brief
 from holdfast.engine.logs import log
 from holdfast.errors import NotStorable, StepError
 from holdfast.model.journal import Error
@@ -76,5 +75,5 @@ def _find(module: str, name: str, known: Iterable[type[BaseException]]) -> type[
 
 
 def describe(error: Error) -> str:
-    """One line for people."""
-    return f"{error.name}: {brief(error.message)}" if error.message else error.name
+    """One line for people, whole: it may name a key that somebody has to copy."""
+    return f"{error.name}: {' '.join(error.message.split())}" if error.message else error.name

@@ -145,7 +145,7 @@ class Launcher:
             return done
         writer = self.take(found, order.agent.version)
         if order.is_redo:
-            redo_turn(writer, reader.history(writer.run), self._clock, order.reason)
+            redo_turn(writer, reader, self._clock, order.reason)
         session = self._session(order, writer, is_resumed=True)
         session.log.info("continues under epoch %d", writer.run.row.epoch)
         return Life(session=session, args=args, kwargs=kwargs)

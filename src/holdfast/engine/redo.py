@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from holdfast.clock import Clock
 from holdfast.engine.intent import intent_of
 from holdfast.engine.question import Question
+from holdfast.engine.restore import row_before
 from holdfast.model.journal import (
     Based,
     Declined,
@@ -15,13 +16,14 @@ from holdfast.model.journal import (
     Started,
     TurnEnded,
 )
-from holdfast.store.reader import History, Placed
+from holdfast.store.reader import History, Placed, Reader
 from holdfast.store.writer import RunWriter
 
 
-def redo_turn(writer: RunWriter, history: History, clock: Clock, reason: str | None) -> None:
+def redo_turn(writer: RunWriter, reader: Reader, clock: Clock, reason: str | None) -> None:
     """Branch off where the unfinished turn began; the old branch keeps what was recorded."""
-    at, copied, rest = _cut(history)
+    history = reader.history(writer.run)
+    at, copied, rest = _cut(reader, history)
     standing = [e for e in rest if isinstance(e, Intended | Happened | Declined)]
     intents = [
         intent_of(Question(e.call.name, e.call.digest, [], {}))
@@ -32,7 +34,7 @@ def redo_turn(writer: RunWriter, history: History, clock: Clock, reason: str | N
     writer.grow(at, [*copied, redone, *standing], intents)
 
 
-def _cut(history: History) -> tuple[Placed, list[Entry], list[Entry]]:
+def _cut(reader: Reader, history: History) -> tuple[Placed, list[Entry], list[Entry]]:
     """The row to branch from, entries of the next one that still belong before the turn, the rest.
 
     A turn's end shares its row with what came next, so that part of the row is copied.
@@ -49,9 +51,10 @@ def _cut(history: History) -> tuple[Placed, list[Entry], list[Entry]]:
     number, index = last
     entries = rows[number].row.entries
     rest = [*entries[index + 1 :], *_flat(rows[number + 1 :])]
-    if index + 1 == len(entries) or number == 0:
+    if index + 1 == len(entries):
         return rows[number], [], rest
-    return rows[number - 1], entries[: index + 1], rest
+    before = row_before(reader, history.run.row.head, rows[number].id)
+    return before, entries[: index + 1], rest
 
 
 def _flat(rows: list[Placed]) -> Iterator[Entry]:

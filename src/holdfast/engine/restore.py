@@ -1,9 +1,10 @@
 """The state at a point of a run: the newest base before it, and the changes since."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from holdfast.capture.state import State
 from holdfast.errors import Damaged
+from holdfast.model.ids import branch_of, seq_of
 from holdfast.model.journal import Answer, Based, Happened, LoopLeft, Resumed, TurnEnded
 from holdfast.store.codec import values
 from holdfast.store.reader import Placed, Reader
@@ -38,6 +39,24 @@ def state_at(reader: Reader, rows: Iterable[Placed], point: Point | None = None)
                 case _:
                     pass
     return _build(reader, base, deltas) if is_any else None
+
+
+def rows_to(reader: Reader, head: int, point: Point) -> Iterator[Placed]:
+    """The rows that `state_at` needs for a point: from the newest base before it."""
+    row, index = point
+    placed = reader.row(row)
+    base = placed.row.base
+    if any(isinstance(entry, Based) for entry in placed.row.entries[index:]):
+        base = row_before(reader, head, row).row.base
+    return reader.rows(head, base if base >= 0 else reader.first(head), row)
+
+
+def row_before(reader: Reader, head: int, row: int) -> Placed:
+    """The row before `row` on the line of history that ends in `head`."""
+    branch = next(each for each in reader.line(head) if each.no == branch_of(row))
+    if branch.parent and seq_of(row) == seq_of(branch.at) + 1:
+        return reader.row(branch.at)
+    return reader.row(row - 1)
 
 
 def _build(reader: Reader, base: bytes | None, deltas: list[bytes | None]) -> State:

@@ -1,7 +1,7 @@
 """The agent's loops: where a turn begins and ends, and what a restart puts back in place."""
 
 from holdfast import failpoint
-from holdfast.engine.restore import state_at
+from holdfast.engine.restore import rows_to, state_at
 from holdfast.engine.session import Session
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.model.ids import ranges
@@ -62,11 +62,9 @@ class Loops:
         """A loop that was over before the restart: put the state there in place."""
         session = self._session
         assert session.history is not None
-        row, index = session.book.loops_left[loop]
+        point = session.book.loops_left[loop]
         head = session.writer.run.row.head
-        base = session.reader.row(row).row.base
-        first = base if base >= 0 else session.reader.first(head)
-        state = state_at(session.reader, session.reader.rows(head, first, row), (row, index))
+        state = state_at(session.reader, rows_to(session.reader, head, point), point)
         assert state is not None
         session.state.adopt(state)
         session.scope = -1 - loop

@@ -9,10 +9,13 @@ import hashlib
 from holdfast.errors import Damaged
 from holdfast.store.backends.base import BranchRow, JournalRow, RunRow
 
+KID_BYTES = 16
+
 
 def keyed_id(store_id: bytes, run: str) -> bytes:
     """The catalog key of a run id."""
-    return hashlib.sha256(b"kid" + store_id + run.encode("utf-8", "surrogatepass")).digest()[:16]
+    name = run.encode("utf-8", "surrogatepass")
+    return hashlib.sha256(b"kid" + store_id + name).digest()[:KID_BYTES]
 
 
 def row_mac(store_id: bytes, row: int, before: bytes, body: bytes) -> bytes:
@@ -34,22 +37,28 @@ def run_mac(store_id: bytes, row: RunRow) -> bytes:
 
 def check_run(store_id: bytes, row: RunRow) -> None:
     """Raise `Damaged` unless the run's row is as it was written."""
-    if not _is_whole(row.mac, row.body, row.kid) or row.mac != run_mac(store_id, row):
+    numbers = (row.no, row.epoch, row.head)
+    is_whole = _is_whole(numbers, row.mac, row.body, row.kid) and len(row.kid) == KID_BYTES
+    if not is_whole or row.mac != run_mac(store_id, row):
         raise Damaged(f"run number {row.no}", "its hash does not match its bytes")
 
 
 def check_branch(store_id: bytes, row: BranchRow, before: bytes) -> None:
     """Raise `Damaged` unless the branch's row is as it was written."""
-    if not _is_whole(row.mac, row.body) or row.mac != branch_mac(store_id, row, before):
+    is_whole = _is_whole((row.no, row.run, row.parent, row.at), row.mac, row.body)
+    if not is_whole or row.mac != branch_mac(store_id, row, before):
         raise Damaged(f"branch {row.no}", "its hash does not match its bytes")
 
 
 def check_row(store_id: bytes, row: JournalRow, before: bytes) -> None:
     """Raise `Damaged` unless the journal row is as it was written, after `before`."""
-    if not _is_whole(row.mac, row.body) or row.mac != row_mac(store_id, row.id, before, row.body):
+    is_whole = _is_whole((row.id,), row.mac, row.body)
+    if not is_whole or row.mac != row_mac(store_id, row.id, before, row.body):
         raise Damaged(f"journal row {row.id:#x}", "its hash does not match its bytes or its place")
 
 
-def _is_whole(*parts: object) -> bool:
-    """Whether a damaged or hostile file gave bytes where bytes belong."""
-    return all(type(part) is bytes for part in parts)
+def _is_whole(numbers: tuple[object, ...], *parts: object) -> bool:
+    """Whether a damaged or hostile file gave numbers and bytes where they belong."""
+    return all(type(n) is int and 0 <= n < 1 << 63 for n in numbers) and all(
+        type(part) is bytes for part in parts
+    )

@@ -8,6 +8,7 @@ process: its run may be taken by raising the epoch, and it is fenced when it wak
 
 import os
 import struct
+import threading
 from pathlib import Path
 
 from holdfast.clock import Clock
@@ -32,18 +33,23 @@ class Leases:
             self._locks.close()
             raise unwritable(directory, error) from error
         self._held: dict[int, int] = {}
+        self._lock = threading.Lock()
 
     def take(self, run: int) -> bool:
         """Hold the run; False when a living process (or this one) has it.
 
         Waits up to the stall time when the holder shows no sign of life.
         """
-        if run in self._held:
-            return False
+        with self._lock:
+            if run in self._held:
+                return False
+            self._held[run] = 0
         if not self._locks.take(run) and self._is_beating(run):
+            with self._lock:
+                del self._held[run]
             return False
-        self._held[run] = 0
-        self.beat()
+        with self._lock:
+            self._beat(run)
         return True
 
     def _is_beating(self, run: int) -> bool:
@@ -69,12 +75,17 @@ class Leases:
 
     def beat(self) -> None:
         """Say for every held run that this process is alive."""
+        with self._lock:
+            for run, count in self._held.items():
+                if count:
+                    self._beat(run)
+
+    def _beat(self, run: int) -> None:
+        self._held[run] += 1
+        count = os.getpid() << 32 | self._held[run]
         now = self._clock.monotonic()
-        for run in list(self._held):
-            self._held[run] += 1
-            count = os.getpid() << 32 | self._held[run]
-            os.pwrite(self._beats, _BEAT.pack(count, now), run * _BEAT.size)
-            self._locks.take(run)  # Ours already, or left by a stalled process that woke up.
+        os.pwrite(self._beats, _BEAT.pack(count, now), run * _BEAT.size)
+        self._locks.take(run)  # Ours already, or left by a stalled process that woke up.
 
     def is_held(self, run: int) -> bool:
         """Whether some process holds the run now."""
@@ -82,8 +93,9 @@ class Leases:
 
     def give(self, run: int) -> None:
         """Let the run go."""
-        if self._held.pop(run, None) is not None:
-            self._locks.give(run)
+        with self._lock:
+            if self._held.pop(run, None) is not None:
+                self._locks.give(run)
 
     def close(self) -> None:
         """Let every run go."""

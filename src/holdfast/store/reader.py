@@ -89,7 +89,7 @@ class Reader:
         last = self._records.last(run.row.head)
         if last is None:
             raise Damaged(f"run {run.body.id}", "its newest branch holds no rows")
-        first = _body(_decode_row, last.body, f"journal row {last.id:#x}").base
+        first = self.row(last.id).row.base
         start = first if first >= 0 else self.first(run.row.head)
         rows = list(self.rows(run.row.head, start, last.id))
         outside = [
@@ -149,14 +149,16 @@ class Reader:
         row = self._records.branch(no)
         if row is None:
             raise Damaged(f"branch {no}", "it is named but not there")
+        if type(row.at) is not int:
+            raise Damaged(f"branch {no}", "it does not say where it grew from")
         before = self._one(row.at).mac if row.parent else b""
         check_branch(self.store_id, row, before)
         return row
 
     def _one(self, id_: int) -> JournalRow:
         found = self._records.rows(id_, id_)
-        if not found:
-            raise Damaged(f"journal row {id_:#x}", "it is missing")
+        if not found or type(found[0].mac) is not bytes:
+            raise Damaged(f"journal row {id_:#x}", "it is missing or has no hash")
         return found[0]
 
     def _segment(self, branch: BranchRow, span: Range) -> Iterator[Placed]:

@@ -119,6 +119,22 @@ def verify(opened: Whole, *, deep: bool = False, progress: Progress | None = Non
     return work.report()
 
 
+def unreadable(path: Path, damage: Damaged, *, is_deep: bool) -> Report:
+    """The report on a store that is too damaged to be opened."""
+    return Report(
+        path=str(path),
+        format=FORMAT,
+        sqlite=sqlite3.sqlite_version,
+        is_deep=is_deep,
+        runs=0,
+        branches=0,
+        rows=0,
+        bytes=0,
+        findings=[Finding(where=damage.where, why=damage.why)],
+        more=0,
+    )
+
+
 class _Verification:
     """One walk over one store."""
 

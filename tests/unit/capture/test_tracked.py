@@ -4,7 +4,7 @@ import json
 import pickle
 import random
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 import pydantic
@@ -12,6 +12,8 @@ import pytest
 
 from holdfast.capture.state import State
 from holdfast.capture.tracked import TrackedDict, TrackedList, plain, track
+
+Value: TypeAlias = Any
 
 LIST_CHANGES: dict[str, Callable[[list[Any]], object]] = {
     "append": lambda x: x.append({"n": 1}),
@@ -98,7 +100,7 @@ def a_dict() -> dict[Any, Any]:
     return {"a": {"x": 1}, "b": [1, 2], 1: "one", "c": None}
 
 
-def saved(value: Any) -> tuple[State, Any]:
+def saved(value: Value) -> tuple[State, Any]:
     state = State({"value": value})
     state.base()
     return state, state.root["value"]
@@ -248,7 +250,7 @@ class Message(pydantic.BaseModel):
 
 
 def test_json_msgspec_and_pydantic_take_tracked_containers_as_plain_ones() -> None:
-    content = {"role": "user", "parts": [{"n": 1}]}
+    content: dict[str, Any] = {"role": "user", "parts": [{"n": 1}]}
     _, value = saved(content)
 
     assert json.dumps(content) == json.dumps(value)

@@ -61,7 +61,7 @@ class Broken(HoldfastError):
         self.said = said
 
     def __str__(self) -> str:
-        return f"the agent's process ended by itself, saying: {self.said}; {self.remedy}"
+        return f"the agent's process ended by itself:\n{self.said}\n{self.remedy}"
 
 
 def plan(chance: random.Random, kills: int) -> list[Kill]:

@@ -161,7 +161,7 @@ def settled(looks: Sequence[Look]) -> Counter[str]:
 def cost_per_turn_ms(world: Path) -> float:
     """The median of a turn's time that was not spent in the world outside."""
     costs = [line["own_ms"] for line in lines(world / COST)]
-    return statistics.median(costs)
+    return float(statistics.median(costs))
 
 
 def bytes_in(folder: Path) -> int:

@@ -1,0 +1,129 @@
+"""`holdfast run module:agent`: start, continue, or print the recorded result."""
+
+import json
+import secrets
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from holdfast.cli import apps
+from holdfast.cli.carry import carry_out, restart_command, warn_on_stderr
+from holdfast.cli.options import Apps, AsJson, Output, StorePath, closing, settings
+from holdfast.cli.output import emit, tell
+from holdfast.cli.values import to_json
+from holdfast.engine.agents import Agent
+from holdfast.engine.handle import Store
+from holdfast.engine.handle import open as open_store
+from holdfast.errors import UnknownRun, UsageError
+
+CLOSING = closing(
+    (
+        'holdfast run shop:trader --id run-42 --input \'{"symbol": "KELP"}\'',
+        "holdfast run shop:trader --input @order.json",
+        "holdfast run shop:trader --id run-42          # continues it, with its recorded input",
+    ),
+    (0, 1, 2, 3, 5, 7, 8, 130, 143),
+)
+
+Arguments = tuple[tuple[Any, ...], dict[str, Any]]
+
+
+def run(
+    agent: Annotated[str, typer.Argument(metavar="MODULE:AGENT", help="The agent to run.")],
+    *,
+    id: Annotated[  # noqa: A002 the public word
+        str | None,
+        typer.Option("--id", metavar="ID", help="Id of the run; a new one if not given."),
+    ] = None,
+    input: Annotated[  # noqa: A002 the public word
+        str | None,
+        typer.Option(
+            "--input",
+            metavar="JSON|@FILE|-",
+            help="Arguments: an object by name, an array in order, any other value as the only "
+            "one; from a file with @, from stdin with -.",
+        ),
+    ] = None,
+    app: Apps = None,
+    store: StorePath = None,
+    output: Output = None,
+    as_json: AsJson = False,
+) -> None:
+    """Start an agent, continue it, or print its recorded result.
+
+    The result is printed on stdout as JSON. The working directory is searched for the module, as
+    with `python -m`. Ctrl-C and SIGTERM abandon the running step; what was recorded is kept, and
+    the command to continue is printed.
+    """
+    config = settings(store, output, app, as_json=as_json)
+    module, name = apps.named(agent)
+    args, kwargs = _arguments(input)
+    warn_on_stderr()
+    apps.load([module, *config.app])
+    found = apps.find(name, module, frozenset({module}))
+    if input is not None:
+        _check(found, args, kwargs)
+    chosen = id or f"{name.rpartition('.')[2]}-{secrets.token_hex(6)}"
+    with open_store(config.store) as opened:
+        if input is None and not _is_known(opened, chosen):
+            _check(found, args, kwargs)
+        if id is None:
+            tell(f"run {chosen}")
+        result = carry_out(
+            lambda: opened.run(found, *args, id=chosen, **kwargs),
+            run=chosen,
+            again=restart_command(chosen, config, (module,)),
+        )
+    print_result(config.output, chosen, result)
+
+
+def print_result(how: str, run: str, result: object) -> None:
+    """A run's result: bare JSON for people, with its run for programs."""
+    document = {"run": run, "status": "finished", "result": result}
+    emit(how, document=document, lines=[document], grids=[to_json(result)])
+
+
+def _arguments(text: str | None) -> Arguments:
+    """What `--input` says, as positional and keyword arguments."""
+    if text is None:
+        return (), {}
+    try:
+        if text == "-":
+            text = sys.stdin.read()
+        elif text.startswith("@"):
+            text = Path(text[1:]).read_text(encoding="utf-8")
+        value = json.loads(text)
+    except OSError as error:
+        raise UsageError(f"--input: {error.filename} cannot be read ({error.strerror})") from error
+    except (ValueError, RecursionError) as error:
+        msg = f"--input takes JSON, and this is none ({error}); a text is written '\"so\"'"
+        raise UsageError(msg) from error
+    match value:
+        case dict():
+            return (), value
+        case list():
+            return tuple(value), {}
+        case _:
+            return (value,), {}
+
+
+def _check(agent: Agent[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Refuse arguments that the agent does not take, before anything is recorded."""
+    try:
+        agent.shape.bind(args, kwargs)
+    except TypeError as error:
+        msg = f"agent {agent.module}:{agent.name} cannot take this input: {error}; see --input"
+        raise UsageError(msg) from error
+    if "id" in kwargs:
+        msg = "an argument called id cannot be given by name; give the input as an array"
+        raise UsageError(msg)
+
+
+def _is_known(store: Store, run: str) -> bool:
+    try:
+        store.get(run)
+    except UnknownRun:
+        return False
+    return True
