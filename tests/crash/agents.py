@@ -5,6 +5,8 @@ soon as an answer was handed to it, which proves that it was recorded.
 """
 
 import asyncio
+import secrets
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -15,8 +17,9 @@ from tests.crash.outside import Outside
 
 RUN = "run"
 TURNS = 3
+LARGE_BYTES = 80_000
 FIXED = "fixed"
-"""While this file is missing, `failing` fails and `redone` runs its old code."""
+"""While this file is missing, some agents fail, are cancelled, or run their old code."""
 
 Answer = dict[str, str]
 
@@ -51,6 +54,22 @@ def think(turn: int, part: str = "") -> Answer:
 @holdfast.step
 async def athink(turn: int, part: str = "") -> Answer:
     return _answer(f"think {turn} {part}")
+
+
+@holdfast.step
+def read(turn: int) -> Answer:
+    return {**_answer(f"read {turn}"), "text": secrets.token_hex(LARGE_BYTES)}
+
+
+@holdfast.step
+async def acancel() -> Answer:
+    answer = _answer("cancel")
+    if not (outside.place / FIXED).exists():
+        (outside.place / FIXED).touch()
+        task = asyncio.current_task()
+        assert task is not None
+        task.get_loop().call_soon(task.cancel)
+    return answer
 
 
 def find_paid(order: str, idempotency_key: str) -> Answer | None:
@@ -179,6 +198,41 @@ async def mixed(run: holdfast.Run) -> list[Answer]:
 
 
 @holdfast.agent
+def idle(run: holdfast.Run) -> list[Answer]:
+    """Leaves what is pending alone until it is committed by itself."""
+
+    def ask(turn: int) -> list[Answer]:
+        while run._session.is_pending:  # noqa: SLF001 there is no other way to see it
+            time.sleep(0.01)
+        return [got(think(turn))]
+
+    return _loop(run, ask)
+
+
+@holdfast.agent
+def large(run: holdfast.Run) -> list[Answer]:
+    """Answers and a state that are kept as files of their own."""
+
+    def ask(turn: int) -> list[Answer]:
+        answer = got(read(turn))
+        run.state["text"] = answer["text"]
+        return [{"what": answer["what"], "token": answer["token"]}]
+
+    return _loop(run, ask)
+
+
+@holdfast.agent
+async def cancelled(run: holdfast.Run) -> list[Answer]:
+    """Is cancelled once, while an answer is on its way to the disk."""
+    run.state.setdefault("answers", [got(await acancel())])
+    async for turn in run.turns():
+        run.state["answers"].append(got(await athink(turn)))
+        if turn == TURNS - 1:
+            break
+    return holdfast.plain(run.state["answers"])
+
+
+@holdfast.agent
 def refused(run: holdfast.Run) -> list[Answer]:
     def ask(turn: int) -> list[Answer]:
         try:
@@ -223,6 +277,9 @@ AGENTS: dict[str, holdfast.Agent[..., Any]] = {
         threads,
         turnless,
         mixed,
+        idle,
+        large,
+        cancelled,
         refused,
         failing,
         redone,
@@ -238,6 +295,8 @@ def carry_out(store: holdfast.Store, name: str) -> list[Answer]:
     except holdfast.RunFailed:
         (outside.place / FIXED).touch()
         answers = store.restart(RUN, agent=agent, redo_turn=agent is redone)
+    except asyncio.CancelledError:
+        answers = store.run(agent, id=RUN)
     except holdfast.Diverged:
         answers = store.restart(RUN, agent=agent, redo_turn=True)
     return answers

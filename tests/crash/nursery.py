@@ -6,6 +6,7 @@ the child's process id, then, when the child has ended, its exit status.
 
 import json
 import os
+import re
 import resource
 import signal
 import sys
@@ -21,6 +22,7 @@ from holdfast.testing.kill import await_tracer
 from tests.crash import agents
 
 LIFE_S_MAX = 60
+COUNTED = "counted"
 FINISHED, BROKEN, IN_DOUBT, STORE_ERROR = 0, 1, 3, 4
 
 
@@ -32,7 +34,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     failpoint: str = ""
     is_traced: bool = False
     count: list[str] = []
-    """Failpoints whose reaching is counted, into the file `counted`."""
+    """Failpoints whose reaching is counted, into the file `COUNTED`."""
     file_bytes_max: int = 0
     """No file may grow beyond this; 0 is no limit."""
 
@@ -58,18 +60,21 @@ def _child(order: Order) -> int:
         if order.is_traced:
             await_tracer()
         failpoint.arm_from(order.failpoint)
-        counted = _count(order.count)
+        counted = _count(order.count, Path(order.place, COUNTED))
         status = live(order.agent, Path(order.place))
         if counted:
-            Path(order.place, "counted").write_text(json.dumps(counted), encoding="utf-8")
+            Path(order.place, COUNTED).write_text(json.dumps(counted), encoding="utf-8")
     except BaseException:  # noqa: BLE001 a child ends here, whatever it was
         traceback.print_exc()
         return BROKEN
     return status
 
 
-def _count(names: list[str]) -> Mapping[str, int]:
+def _count(names: list[str], file: Path) -> Mapping[str, int]:
+    """Count on from what lives before this one counted."""
     counted = dict.fromkeys(names, 0)
+    if file.exists():
+        counted.update(json.loads(file.read_text(encoding="utf-8")))
 
     def count(name: str) -> None:
         counted[name] += 1
@@ -85,6 +90,8 @@ def live(name: str, place: Path) -> int:
     agents.outside.note("life")
     try:
         with holdfast.open(place / "store") as store:
+            if store.runs(status=holdfast.Status.IN_DOUBT):
+                _resolve(store)
             answers = agents.carry_out(store, name)
     except holdfast.InDoubt as doubt:
         agents.outside.note("doubt", doubt.effect, doubt.key)
@@ -94,6 +101,14 @@ def live(name: str, place: Path) -> int:
         return STORE_ERROR
     agents.outside.note("result", json.dumps(answers))
     return FINISHED
+
+
+def _resolve(store: holdfast.Store) -> None:
+    """An earlier life ended in doubt: decide as the world says."""
+    key = re.findall(r"key (\w+)", store.get(agents.RUN).error or "")[0]
+    done = next((line for line in agents.outside.world() if line.kind == key), None)
+    outcome = {"what": done.what, "token": done.token} if done else None
+    store.resolve(agents.RUN, key, happened=done is not None, outcome=outcome)
 
 
 if __name__ == "__main__":

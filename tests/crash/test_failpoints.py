@@ -18,9 +18,9 @@ PAIRS = 12
 CHAINS, CHAIN = 4, 6
 """How many runs of each agent die over and over, and how often at most."""
 FIRST = {
-    "one_step": Failpoint(name="step.called", nth=2),
     "threads": Failpoint(name="effect.recorded", nth=2),
     "refused": Failpoint(name="effect.declined", nth=2),
+    **dict.fromkeys(("one_step", "idle", "large", "cancelled"), Failpoint(name="step.called", nth=2)),
 }
 """The death after which every failpoint of the second life is tried."""
 USUAL = Failpoint(name="effect.called", nth=2)

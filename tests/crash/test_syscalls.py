@@ -8,7 +8,7 @@ import pytest
 from holdfast.testing.kill import Failpoint, Syscall, is_strace_here
 from tests.crash.agents import AGENTS
 from tests.crash.nursery import Order
-from tests.crash.trial import Tally
+from tests.crash.trial import Nursery, Tally
 from tests.crash.ward import Ward
 
 pytestmark = [
@@ -17,8 +17,10 @@ pytestmark = [
     pytest.mark.skipif(not is_strace_here(), reason="strace is not installed: see scripts/setup"),
 ]
 
+EACH_MAX = 100
+"""Of each kind of call so many are tried: as a rule all, else a sample with a seed."""
 FRESH_MAX = 6
-"""Of a new store's calls, mostly one loop that makes its log long, so many of each kind are tried."""
+"""The same for a new store, whose calls are mostly one loop that makes its log long."""
 CREATED = Failpoint(name="run.created")
 
 every_agent = pytest.mark.parametrize("agent", AGENTS)
@@ -28,14 +30,9 @@ every_agent = pytest.mark.parametrize("agent", AGENTS)
 def test_a_run_killed_at_any_call_that_changes_the_disk_continues(
     ward: Ward, count: Callable[[Tally], None], agent: str
 ) -> None:
-    calls = _calls(ward, agent, is_fresh=False)
-    plans = [
-        [CREATED, Syscall(name=name, nth=nth)]
-        for name, times in calls.items()
-        for nth in range(1, times + 1)
-    ]
+    calls = _calls(ward, agent, CREATED)
 
-    tally = ward.try_all(agent, plans)
+    tally = ward.try_all(agent, [[CREATED, death] for death in _deaths(calls, EACH_MAX)])
 
     count(tally)
     assert [] == tally.findings
@@ -46,23 +43,31 @@ def test_a_run_killed_at_any_call_that_changes_the_disk_continues(
 def test_a_run_killed_while_its_store_is_new_continues(
     ward: Ward, count: Callable[[Tally], None], agent: str
 ) -> None:
-    chance = random.Random(f"new {agent}")  # noqa: S311 a seed, not a secret
-    calls = _calls(ward, agent, is_fresh=True)
-    plans = [
-        [Syscall(name=name, nth=nth)]
-        for name, times in calls.items()
-        for nth in chance.sample(range(1, times + 1), min(times, FRESH_MAX))
-    ]
+    calls = _calls(ward, agent)
 
-    tally = ward.try_all(agent, plans)
+    tally = ward.try_all(agent, [[death] for death in _deaths(calls, FRESH_MAX)])
 
     count(tally)
     assert [] == tally.findings
     assert set(calls) == set(tally.killed_at)
 
 
-def _calls(ward: Ward, agent: str, *, is_fresh: bool) -> dict[str, int]:
+def _calls(ward: Ward, agent: str, *deaths: Failpoint) -> dict[str, int]:
+    """How often the life after `deaths` makes each call that changes the disk."""
     order = Order(agent=agent, place=str(ward.place(agent)))
-    if not is_fresh:
-        assert -9 == ward.lend(lambda nursery: nursery.live(order, CREATED))
-    return ward.lend(lambda nursery: nursery.count_calls(order))
+
+    def live(nursery: Nursery) -> dict[str, int]:
+        for death in deaths:
+            nursery.live(order, death)
+        return nursery.count_calls(order)
+
+    return ward.lend(live)
+
+
+def _deaths(calls: dict[str, int], each_max: int) -> list[Syscall]:
+    chance = random.Random(repr(calls))  # noqa: S311 a seed, not a secret
+    return [
+        Syscall(name=name, nth=nth)
+        for name, times in calls.items()
+        for nth in sorted(chance.sample(range(1, times + 1), min(times, each_max)))
+    ]

@@ -156,7 +156,8 @@ def _live_on(nursery: Nursery, order: Order, deaths: list[Death], tally: Tally) 
                 tally.killed_at.append(at.name)
             case _ if status == IN_DOUBT:
                 tally.doubts += 1
-                tally.unlisted += resolve(order)
+                tally.unlisted += _unlisted(order)
+                deaths[:0] = [at] if at else []  # It waits in the next life.
             case _ if status == STORE_ERROR and isinstance(at, Syscall) and at.error:
                 tally.faults += 1
             case _:
@@ -165,15 +166,11 @@ def _live_on(nursery: Nursery, order: Order, deaths: list[Death], tally: Tally) 
     raise AssertionError(f"the run did not end in {LIVES_MAX} lives")
 
 
-def resolve(order: Order) -> list[str]:
-    """Decide about an effect in doubt as the world says; returns it if it was not listed."""
-    outside = Outside(Path(order.place))
-    key = outside.log()[-1].token
-    with holdfast.open(outside.place / STORE) as store:
+def _unlisted(order: Order) -> list[str]:
+    """The run stopped as in doubt: the effect, if the store does not list it by its key."""
+    key = Outside(Path(order.place)).log()[-1].token
+    with holdfast.open(Path(order.place, STORE)) as store:
         listed = {run.id: run.error or "" for run in store.runs(status=holdfast.Status.IN_DOUBT)}
-        done = [line for line in outside.world() if line.kind == key]
-        outcome = {"what": done[0].what, "token": done[0].token} if done else None
-        store.resolve(RUN, key, happened=bool(done), outcome=outcome)
     return [] if key in listed.get(RUN, "") else [f"{key} is not in {listed}"]
 
 

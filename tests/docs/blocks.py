@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -21,8 +22,12 @@ PAGES = [
 ]
 
 _FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-_FILE = re.compile(r"# ([\w.]+\.(?:py|toml))\n")
-_VARIES = re.compile(r"\d[\d.,:-]*")
+_FILE = re.compile(r"# (\w+\.py)\n")
+_VARIES = [
+    (re.compile(r"process \d+ on \S+"), "process 0 on here"),
+    (re.compile(r"\d[\d.,:-]*"), "0"),
+    (re.compile(r"\b0 (?:µs|ms|s|min|h|kB|B)\b"), "0 unit"),
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +58,7 @@ def blocks(page: Path) -> list[Block]:
             line=text.count("\n", 0, match.start()) + 1,
             prints=after[2] if after and _is_output(text, match, after) else None,
         )
-        for match, after in zip(found, [*found[1:], None], strict=True)
+        for match, after in zip_longest(found, found[1:])
     ]
 
 
@@ -80,6 +85,13 @@ def commands(block: Block) -> Iterator[Command]:
         yield Command(line=line.partition("   #")[0].strip(), prints=prints)
 
 
+def write_files(page: Path, folder: Path) -> None:
+    for block in blocks(page):
+        name = file_name(block)
+        if name is not None:
+            (folder / name).write_text(block.text, encoding="utf-8")
+
+
 def run(command: list[str], folder: Path) -> str:
     """What a command prints, on both streams, with the tools of this environment first."""
     tools = Path(sys.executable).parent
@@ -103,6 +115,7 @@ def run(command: list[str], folder: Path) -> str:
 
 
 def shape(output: str) -> list[list[str]]:
-    """The words of each line, with every number and rule taken for one of its kind."""
-    lines = [_VARIES.sub("0", line).split() for line in output.splitlines()]
-    return [words for words in lines if words and set("".join(words)) - set("─━-")]
+    """The words of each line, with every number, unit and process taken for one of its kind."""
+    for pattern, instead in _VARIES:
+        output = pattern.sub(instead, output)
+    return [line.split() for line in output.splitlines() if line.strip()]

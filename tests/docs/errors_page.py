@@ -9,9 +9,10 @@ from holdfast.cli.main import EXITS
 
 HEAD = """# Errors
 
-Every error that Holdfast raises, what it means, the facts it carries as attributes, and what to do next. Each class is
-`holdfast.<Name>`; `error.remedy` is the text of *next*. The last line is the exit status of a command that ends with it.
-This page is made from `src/holdfast/errors.py`; a test compares the two.
+Every error that Holdfast raises, what it means, the facts it carries as attributes, and what to do
+next. Each class is `holdfast.<Name>`; `error.remedy` is the text of *next*. The last line is the
+exit status of a command that ends with it. This page is made from `src/holdfast/errors.py`; a test
+compares the two.
 """
 
 

@@ -9,7 +9,9 @@ from tests.docs.errors_page import classes, page
 def test_the_page_of_errors_is_made_from_the_classes_of_today() -> None:
     written = (ROOT / "docs" / "reference" / "errors.md").read_text(encoding="utf-8")
 
-    assert page() == written, "renew it: python -m tests.docs.errors_page > docs/reference/errors.md"
+    assert page() == written, (
+        "renew it: python -m tests.docs.errors_page > docs/reference/errors.md"
+    )
 
 
 def test_each_error_is_public_and_drawn_in_the_tree_of_its_module() -> None:

@@ -53,14 +53,12 @@ def put_in(target: Node, value: object, tracker: Tracker) -> Value:
 class Insertion:
     """One value, or the values of one call, on the way into `target`."""
 
-    __slots__ = ("_is_suspect", "_open", "_placed", "_target", "_tracker")
+    __slots__ = ("_placed", "_target", "_tracker")
 
     def __init__(self, target: Node, tracker: Tracker) -> None:
         self._target = target
         self._tracker = tracker
         self._placed: set[int] = set()  # containers that had a place in the state before
-        self._open: set[int] = set()  # copies that are being filled
-        self._is_suspect = False
 
     def ready(self, value: object, parent: Node) -> Value:
         """Give what is to stand in `parent`: `value`, or its tracked copy."""
@@ -80,10 +78,12 @@ class Insertion:
         return node
 
     def look_for_cycle(self) -> None:
-        """Note where a container may now stand below itself; the next save finds out."""
-        if self._tracker is LOOSE:
-            return
-        if self._is_suspect or (self._placed and is_within(self._target, self._placed)):
+        """Note where a container may now stand below itself; the next save finds out.
+
+        A cycle of containers that were never saved is found by the save itself, so only those
+        count that had a place before; and of what is part of no state, none was saved.
+        """
+        if self._placed and is_within(self._target, self._placed):
             self._tracker.suspects.append(ref(self._target))
 
     def _copy(self, original: Value) -> Value:
@@ -92,10 +92,8 @@ class Insertion:
             known = LOOSE.originals.copy_of(original)
         if known is not None and known.hf_tracker in (self._tracker, LOOSE):
             self._settle(known)
-            self._is_suspect = self._is_suspect or id(known) in self._open
             return known
         copy = blank(TRACKED[type(original)], self._tracker)
-        self._open.add(id(copy))
         copy.hf_watch = Watch(original, copy)
         self._tracker.originals.add(copy.hf_watch)
         self._tracker.originals.review_when_many()
@@ -104,13 +102,13 @@ class Insertion:
                 dict.__setitem__(copy, key, self.ready(value, copy))
         else:
             list.extend(copy, [self.ready(value, copy) for value in original])
-        self._open.discard(id(copy))
         return copy
 
     def _settle(self, node: Node) -> None:
         """Make a tracked container part of the state that `target` is part of."""
         if node.hf_tracker is self._tracker:
-            self._placed.add(id(node))
+            if self._tracker is not LOOSE:
+                self._placed.add(id(node))
         elif node.hf_tracker is LOOSE:
             with LOOSE.lock:
                 self._attach(node)
@@ -128,8 +126,8 @@ class Insertion:
         while stack:
             node = stack.pop()
             if id(node) in found:
-                self._is_suspect = True
-            elif node.hf_tracker is not LOOSE:
+                continue
+            if node.hf_tracker is not LOOSE:
                 self._settle(node)
             else:
                 found[id(node)] = node

@@ -43,19 +43,23 @@ class Leaves:
     def look(self, tracker: Tracker, reach: set[int] | None) -> dict[int, Now]:
         """Give every changeable leaf as it is now, after marking the places of those that changed.
 
-        With `reach`, only containers with those identities are looked at.
+        With `reach`, only containers with those identities are looked at. The leaves of the others
+        are marked unseen: one of them may get another id now, by standing elsewhere too.
         """
         found: dict[int, Now] = {}
         for key, held in list(tracker.holders.items()):
             holder = held()
             if holder is None or holder.hf_tracker is not tracker:
                 del tracker.holders[key]
-            elif reach is None or key in reach:
-                places = list(changeable(holder))
-                if not places:
-                    del tracker.holders[key]
-                for place, leaf in places:
+                continue
+            places = list(changeable(holder))
+            if not places:
+                del tracker.holders[key]
+            for place, leaf in places:
+                if reach is None or key in reach:
                     self._look_at(tracker, holder, place, leaf, found)
+                elif holder.hf_node >= tracker.floor:
+                    mark_place(tracker, holder, place)
         return found
 
     def _look_at(
@@ -77,9 +81,9 @@ class Leaves:
         is_same = saved is not None and saved.node >= floor and saved.digest == now.digest
         return saved.node if is_same and saved is not None else None
 
-    def keep(self, found: dict[int, Now], written: dict[int, int], *, is_all: bool) -> None:
-        """Remember the leaves that a save wrote; `is_all`: what was not found is forgotten."""
-        if is_all:
+    def keep(self, found: dict[int, Now], written: dict[int, int]) -> None:
+        """Remember the leaves that a save wrote, and forget those that it did not find."""
+        if self.saved:
             self.saved = {key: saved for key, saved in self.saved.items() if key in found}
         for key, node in written.items():
             now = found[key]

@@ -68,8 +68,8 @@ class Changes:
 
     def delete(self, key: object) -> None:
         """Note that `key`, which was there, is deleted."""
-        self.put.pop(key, False)
-        self.gone[key] = None
+        if not self.put.pop(key, False):
+            self.gone[key] = None
         self.length -= 1
 
     def is_clean(self) -> bool:

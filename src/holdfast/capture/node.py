@@ -110,7 +110,7 @@ def link(child: Node, parent: "ref[Node]") -> None:
     """
     with _links:
         up = child.hf_up
-        if up is None:
+        if up is None or (type(up) is ref and up() is None):
             child.hf_up = parent
         elif type(up) is dict:
             up[id(parent)] = parent

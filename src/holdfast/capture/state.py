@@ -117,7 +117,7 @@ class State:
         for node in tracker.dirty:
             node.hf_mark = None
         tracker.dirty.clear()
-        self._leaves.keep(seen, lowering.leaves_written, is_all=True)
+        self._leaves.keep(seen, lowering.leaves_written)
         return data
 
     def _write_delta(self, held: set[int] | None) -> bytes | None:
@@ -139,7 +139,7 @@ class State:
         for node in due:
             node.hf_mark = None
         tracker.dirty = [node for node in tracker.dirty if node.hf_mark is not None]
-        self._leaves.keep(seen, lowering.leaves_written, is_all=held is None)
+        self._leaves.keep(seen, lowering.leaves_written)
         return data
 
     def _operation(self, lowering: Lowering, node: Value) -> tuple[Value, ...]:
@@ -212,14 +212,15 @@ class State:
         state = cls(check=check, answer=answer)
         tracker = state._tracker
         lift = Lift(tracker, answer)
-        saves = [base, *deltas]
         state._set_root(lift.base(base))
-        for data in saves[1:]:
+        if check:
+            deltas = list(deltas)
+        for data in deltas:
             lift.delta(data)
         tracker.next = len(lift.nodes)
         state._leaves.saved = _saved_leaves(lift, tracker)
         if state._mirror is not None:
-            state._mirror.follow(saves)
+            state._mirror.follow([base, *deltas])
         return state
 
     def adopt(self, other: "State") -> None:

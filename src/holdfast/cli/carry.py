@@ -12,7 +12,8 @@ import typer
 
 from holdfast.cli.config import Config
 from holdfast.cli.output import tell
-from holdfast.errors import Diverged, InDoubt, RunFailed, RunStopped
+from holdfast.engine.handle import Store
+from holdfast.errors import Diverged, InDoubt, RunFailed, RunStopped, UnknownRun, UsageError
 
 T = TypeVar("T")
 
@@ -20,11 +21,12 @@ EXIT_INTERRUPTED = 130
 EXIT_TERMINATED = 143
 
 
-def carry_out(work: Callable[[], T], *, run: str, again: str) -> T:
-    """Do `work`; a signal abandons it cleanly, and every end says how to go on (`again`).
+def carry_out(store: Store, run: str, work: Callable[[], T], *, again: str) -> T:
+    """Do `work` on a run; a signal abandons it cleanly, and every end says how to go on (`again`).
 
     The library installs no signal handlers: this is the only place that does.
     """
+    ended = _ended(store, run)
     is_terminated = False
 
     def on_term(_number: int, _frame: FrameType | None) -> None:
@@ -37,7 +39,7 @@ def carry_out(work: Callable[[], T], *, run: str, again: str) -> T:
 
     before = signal.signal(signal.SIGTERM, on_term)
     try:
-        return work()
+        return _failing(store, run, work, ended)
     except KeyboardInterrupt:
         why = "SIGTERM" if is_terminated else "interrupted"
         tell(f"{why}: what run {run} has recorded is kept; continue it with\n  {again}")
@@ -71,6 +73,23 @@ def warn_on_stderr() -> None:
     handler.setFormatter(logging.Formatter("warning: %(message)s"))
     handler.addFilter(lambda _record: not logging.getLogger().handlers)
     logging.getLogger("holdfast").addHandler(handler)
+
+
+def _failing(store: Store, run: str, work: Callable[[], T], ended: float | None) -> T:
+    """Do `work`; a misuse that ended the run now is the run's failure, not the operator's."""
+    try:
+        return work()
+    except UsageError as error:
+        if _ended(store, run) != ended:
+            raise RunFailed(run, type(error).__name__, str(error)) from error
+        raise
+
+
+def _ended(store: Store, run: str) -> float | None:
+    try:
+        return store.get(run).ended
+    except UnknownRun:
+        return None
 
 
 def _next(error: RunStopped, again: str) -> list[str]:

@@ -23,7 +23,7 @@ COMMANDS = {
     "verify": "Check every byte of the store against its hashes.",
     "doctor": "Look for what could go wrong on this machine.",
     "config": "Show every setting and where it comes from.",
-    "demo": "Kill an agent a dozen times and see that nothing is lost or repeated.",
+    "demo": "Kill an agent a dozen times; see that nothing is lost.",
 }
 """Each command, defined by the function or `typer.Typer` of its name in `commands/<name>.py`."""
 

@@ -2,22 +2,25 @@
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
-from holdfast.cli.text import harmless, line
+from holdfast.cli.grid import Grid, aligned
+from holdfast.cli.text import harmless
 from holdfast.cli.values import to_json
 
+__all__ = [
+    "Grid",
+    "aligned",
+    "ask",
+    "can_ask",
+    "emit",
+    "is_terminal",
+    "print_result",
+    "put",
+    "show",
+    "tell",
+]
+
 SCHEMA_VERSION = 1
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Grid:
-    """Rows of text under names; `right` names the columns of numbers, `last` may be broken."""
-
-    columns: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    right: frozenset[str] = frozenset()
-    has_header: bool = True
 
 
 def emit(
@@ -38,6 +41,12 @@ def emit(
             show(grids)
 
 
+def print_result(how: str, run: str, result: object) -> None:
+    """A run's result: bare JSON for people, with its run for programs."""
+    document = {"run": run, "status": "finished", "result": result}
+    emit(how, document=document, lines=[document], grids=[to_json(result)])
+
+
 def show(grids: Sequence[Grid | str]) -> None:
     """Print tables and lines of text."""
     if is_terminal():
@@ -47,21 +56,6 @@ def show(grids: Sequence[Grid | str]) -> None:
     else:
         for grid in grids:
             put(grid if isinstance(grid, str) else aligned(grid))
-
-
-def aligned(grid: Grid) -> str:
-    """A grid as plain text, one row a line, however wide."""
-    rows = [[line(cell) for cell in row] for row in grid.rows]
-    if grid.has_header:
-        rows.insert(0, [name.upper() for name in grid.columns])
-    widths = [max((len(row[n]) for row in rows), default=0) for n in range(len(grid.columns))]
-    return "\n".join(
-        "  ".join(
-            cell.rjust(width) if name in grid.right else cell.ljust(width)
-            for name, cell, width in zip(grid.columns, row, widths, strict=True)
-        ).rstrip()
-        for row in rows
-    )
 
 
 def put(text: str) -> None:

@@ -9,7 +9,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from holdfast.cli.output import Grid
+from holdfast.cli.grid import Grid
 from holdfast.cli.text import harmless, line
 from holdfast.clock import Clock
 

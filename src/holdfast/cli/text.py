@@ -5,6 +5,7 @@ import math
 
 _SIZES = ("B", "kB", "MB", "GB", "TB")
 _KILO = 1000
+CELL_CHARS_MAX = 72
 
 
 def duration(seconds: float | None) -> str:
@@ -62,3 +63,9 @@ def harmless(text: str) -> str:
 def line(text: str) -> str:
     """The same on one line."""
     return harmless(" ".join(text.split()))
+
+
+def short(text: str) -> str:
+    """The same, cut to what fits beside other columns."""
+    text = line(text)
+    return text if len(text) <= CELL_CHARS_MAX else text[: CELL_CHARS_MAX - 1] + "…"

@@ -13,7 +13,7 @@ import msgspec
 from holdfast.engine.question import Question, show
 from holdfast.engine.reading import Key, Reading, Record
 from holdfast.errors import Diverged
-from holdfast.model.journal import Call, Raised, Scope
+from holdfast.model.journal import Call, Scope
 from holdfast.store.reader import Placed
 
 
@@ -35,7 +35,7 @@ class Book:
         self._standing: dict[tuple[str, bytes], list[Record]] = {}
         self.attempts: dict[Key, int] = {}
         self.loops_left: dict[int, tuple[int, int]] = {}
-        self.own = 0
+        self.own = self.all = 0
 
     def load(self, outside: Iterable[Placed], rows: Iterable[Placed]) -> None:
         """Take in what the journal holds: of finished turns only what stands outside turns."""
@@ -43,11 +43,10 @@ class Book:
         reading.read(outside)
         reading.end_turn()
         reading.read(rows)
-        self.loops_left = reading.loops_left
+        reading.end_life()
+        self.attempts, self.loops_left = reading.attempts, reading.loops_left
         for key, record in reading.kept.items():
-            if isinstance(record.entry, Raised) and not reading.is_past(record):
-                self.attempts[key] = record.entry.attempt
-            elif record.is_standing:
+            if record.is_standing:
                 self._standing.setdefault((record.call.name, record.call.digest), []).append(record)
             else:
                 self._desk(key[0]).unused[key] = record
@@ -81,8 +80,8 @@ class Book:
             if record is None and self._standing.get(same):
                 record = self._standing[same].pop(0)
             desk.asked[same] = ordinal + 1
-            if not is_side and isinstance(scope, int):
-                self.own += 1
+            self.all += 1
+            self.own += not is_side and isinstance(scope, int)
             return call, record
 
     def _check(self, desk: _Desk, call: Call) -> None:

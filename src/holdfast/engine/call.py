@@ -6,13 +6,17 @@ from typing import Any
 import msgspec
 
 from holdfast import failpoint
-from holdfast.engine.drive import Commit, Invoke, Recorded
-from holdfast.engine.faults import to_exception
-from holdfast.engine.question import Shape
+from holdfast.engine.book import place
+from holdfast.engine.drive import Commit, Invoke, Linger, Recorded
+from holdfast.engine.faults import is_cancelled, is_cut, to_exception
+from holdfast.engine.question import Shape, show
 from holdfast.engine.session import Frame, call_id
-from holdfast.errors import UsageError
+from holdfast.errors import Diverged, UsageError
 from holdfast.model.journal import Raised, Usage
 from holdfast.policy.usage import usage_of
+
+LINGER_S = 5.0
+"""How much longer than before a replay waits for the timeout that cut a call off."""
 
 UsageFn = Callable[[Any], "Usage | Mapping[str, Any] | None"]
 
@@ -33,26 +37,40 @@ def ask(spec: StepSpec, here: Frame, args: tuple[Any, ...], kwargs: Mapping[str,
     call, record = session.ask(question, here)
     if record is not None:
         if isinstance(record.entry, Raised):
-            session.replay(record)
-            raise to_exception(record.entry.error, spec.raises)
+            return (yield from _raise_again(spec, here, record.entry))
         return session.replay(record)
 
     frame = Frame(session, spec.shape.name, call_id(call))
     began = clock.monotonic()
     try:
         value = yield Invoke(frame, spec.fn, args, kwargs)
-    except Exception as error:
-        if session.stopped is None:
+        failpoint.reach("step.called")
+        spec.shape.check_unchanged(question)
+        usage = read_usage(spec.usage, value, spec.shape.name)
+        answer, ticket = session.answer(call, value, clock.monotonic() - began, usage)
+    except BaseException as error:
+        is_cut_off = is_cancelled(error) and not call.is_side
+        if session.stopped is None and (isinstance(error, Exception) or is_cut_off):
             session.raised(call, error, clock.monotonic() - began, spec.raises)
         raise
-    spec.shape.check_unchanged(question)
-    failpoint.reach("step.called")
-    usage = read_usage(spec.usage, value, spec.shape.name)
-    answer, ticket = session.answer(call, value, clock.monotonic() - began, usage)
     failpoint.reach("step.recording")
     yield Commit(here, ticket)
     failpoint.reach("step.recorded")
     return answer
+
+
+def _raise_again(spec: StepSpec, here: Frame, raised: Raised) -> Recorded:
+    """The error that the run went past; of a call that was cut off, the wait for that."""
+    session = here.session
+    session.book.received(raised.call.scope)
+    if is_cut(raised.error):
+        yield Linger(here, 2 * raised.took_s + LINGER_S)
+        recorded = f"{show(raised.call.name, raised.call.asked)}, cut off by a timeout"
+        where = place(raised.call.scope)
+        raise session.stop(Diverged(session.id, where, recorded, "the same without the timeout"))
+    error = to_exception(raised.error, spec.raises)
+    session.mark(error, raised)
+    raise error
 
 
 def read_usage(usage: UsageFn | None, value: object, name: str) -> Usage | None:

@@ -21,7 +21,9 @@ from holdfast.model.limits import SLA, Every
 from holdfast.store.codec import values
 
 P = ParamSpec("P")
+Q = ParamSpec("Q")
 R = TypeVar("R")
+S = TypeVar("S")
 R_co = TypeVar("R_co", covariant=True)
 
 
@@ -32,6 +34,13 @@ class Recorded(Protocol[P, R_co]):
     def bare(self) -> Callable[P, R_co]: ...  # noqa: D102 said above
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co: ...  # noqa: D102 said above
+
+    @overload
+    def __get__(self, instance: None, owner: type, /) -> "Recorded[P, R_co]": ...
+    @overload
+    def __get__(
+        self: "Recorded[Concatenate[S, Q], R_co]", instance: S, owner: type | None = None, /
+    ) -> Callable[Q, R_co]: ...
 
 
 @overload
@@ -149,7 +158,7 @@ def effect(
             probe_takes_key=probe is not None and KEY in inspect.signature(probe).parameters,
             is_idempotent=idempotent,
             not_done=declined,
-            returns_none=fn.__annotations__.get("return", "") in (None, "None"),
+            returns_none=getattr(fn, "__annotations__", {}).get("return", "") in (None, "None"),
         )
         return _recorded("effect", fn, functools.partial(perform, spec))
 

@@ -46,7 +46,14 @@ class Pause(msgspec.Struct, frozen=True):
     frame: Frame
 
 
-Wait = Invoke | Commit | Pause
+class Linger(msgspec.Struct, frozen=True):
+    """Wait for as long as it takes until the waiting task is cancelled, but no longer than this."""
+
+    frame: Frame
+    wait_s_max: float
+
+
+Wait = Invoke | Commit | Pause | Linger
 Recorded = Generator[Wait, Any, Any]
 
 
@@ -64,6 +71,8 @@ def drive(recorded: Recorded) -> Any:  # noqa: ANN401 the user's own type, resto
                         wait.frame.session.writer.finish(wait.ticket)
                     case Pause():
                         wait.frame.session.clock.sleep(PAUSE_S)
+                    case Linger():
+                        pass  # No task waits here that could be cancelled.
             except BaseException as error:  # noqa: BLE001 the generator decides what it means
                 wait = recorded.throw(error)
             else:
@@ -101,6 +110,8 @@ async def adrive(recorded: Recorded) -> Any:  # noqa: ANN401 see drive
                         await wait.frame.session.writer.afinish(wait.ticket)
                     case Pause():
                         await asyncio.sleep(PAUSE_S)
+                    case Linger():
+                        await asyncio.sleep(wait.wait_s_max)
             except BaseException as error:  # noqa: BLE001 the generator decides what it means
                 wait = recorded.throw(error)
             else:

@@ -6,14 +6,14 @@ from typing import Any
 import msgspec
 
 from holdfast import failpoint
-from holdfast.engine.book import Record
 from holdfast.engine.call import UsageFn, read_usage
 from holdfast.engine.drive import Commit, Invoke, Pause, Recorded
 from holdfast.engine.faults import to_error, to_exception
 from holdfast.engine.intent import Aim, aim, intent_of
 from holdfast.engine.question import KEY, Question, Shape
+from holdfast.engine.reading import Record
 from holdfast.engine.session import Frame, call_id
-from holdfast.errors import InDoubt, NotDone
+from holdfast.errors import InDoubt, NotDone, NotStorable
 from holdfast.model.journal import Call, Declined, Happened, Intended
 from holdfast.policy.effects import Move, next_move
 from holdfast.store.codec import values
@@ -117,8 +117,13 @@ def _attempt(deed: _Deed, how: str) -> Recorded:
         # A repeat of a recorded intent is the same one: it is counted once.
         intents=(deed.aim.intent,) if deed.is_new and how == "call" else (),
     )
+    session.doing[deed.aim.key] = spec.shape.name
     failpoint.reach("effect.intending")
-    yield Commit(deed.here, ticket)
+    try:
+        yield Commit(deed.here, ticket)
+    except BaseException:
+        _not_begun(deed, how)
+        raise
     failpoint.reach("effect.intended")
     began = session.clock.monotonic()
     try:
@@ -130,6 +135,9 @@ def _attempt(deed: _Deed, how: str) -> Recorded:
             yield from _declined(deed, error, session.clock.monotonic() - began, "call")
             raise
         return (yield from _settle(deed, error, is_repeated=how == "repeat"))
+    except BaseException as cut:
+        _doubt(deed, f"{type(cut).__name__} cut it off")
+        raise
     failpoint.reach("effect.called")
     return (yield from _happened(deed, value, session.clock.monotonic() - began, how))
 
@@ -180,11 +188,15 @@ def _probe(deed: _Deed, error: Exception | None) -> Recorded:
 
 def _happened(deed: _Deed, value: object, took_s: float, how: str) -> Recorded:
     session = deed.here.session
-    data = values.encode(value, path=f"the outcome of {deed.spec.shape.name}")
+    try:
+        data = values.encode(value, path=f"the outcome of {deed.spec.shape.name}")
+    except NotStorable as error:
+        raise _doubt(deed, f"it was done, but its outcome cannot be stored ({error})") from error
     usage = read_usage(deed.spec.usage, value, deed.spec.shape.name)
     row, index, ticket = session.record(
         Happened(deed.call, deed.aim.key, data, session.clock.now(), took_s, how, usage)
     )
+    session.doing.pop(deed.aim.key, None)
     session.received(deed.call, usage)
     failpoint.reach("effect.recording")
     yield Commit(deed.here, ticket)
@@ -198,10 +210,22 @@ def _declined(deed: _Deed, error: Exception, took_s: float, how: str) -> Recorde
     _, _, ticket = session.record(
         Declined(deed.call, deed.aim.key, recorded, session.clock.now(), took_s, how)
     )
+    session.doing.pop(deed.aim.key, None)
     session.received(deed.call, None)
     failpoint.reach("effect.declining")
     yield Commit(deed.here, ticket)
     failpoint.reach("effect.declined")
+
+
+def _not_begun(deed: _Deed, how: str) -> None:
+    """The wait for the intent was cut off, so the call was never made.
+
+    Nothing more is known of an effect that was tried before.
+    """
+    session = deed.here.session
+    session.doing.pop(deed.aim.key, None)
+    if how == "call":
+        session.pend(Declined(deed.call, deed.aim.key, None, session.clock.now(), 0.0, how))
 
 
 def _doubt(deed: _Deed, why: str) -> Exception:

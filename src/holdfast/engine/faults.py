@@ -2,7 +2,8 @@
 
 import builtins
 import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from holdfast import errors
 from holdfast.engine.logs import log
@@ -14,6 +15,10 @@ _registered: dict[tuple[str, str], type[BaseException]] = {}
 
 MESSAGE_CHARS_MAX = 2000
 TRACE_CHARS_MAX = 8000
+
+
+_MARK = "__holdfast_raised__"
+_CANCELLED = ("asyncio.exceptions", "CancelledError")
 
 
 def register_error(cls: type[BaseException]) -> None:
@@ -28,7 +33,7 @@ def to_error(raised: BaseException, known: Iterable[type[BaseException]] = ()) -
         args: bytes | None = values.encode(list(raised.args), path="args of the error")
     except NotStorable:
         args = None
-    if _find(cls.__module__, cls.__qualname__, known) is None:
+    if isinstance(raised, Exception) and _find(cls.__module__, cls.__qualname__, known) is None:
         log.warning(
             "%s.%s is not known by name: a replay raises StepError in its place; "
             "name the class in raises= or register it",
@@ -57,6 +62,37 @@ def to_exception(error: Error, known: Iterable[type[BaseException]] = ()) -> Exc
         made = cls.__new__(cls)
         made.args = tuple(args)
         return made
+
+
+def mark(error: BaseException, what: tuple[Any, ...]) -> None:
+    """Remember something on an exception, wherever it is caught and raised again."""
+    vars(error)[_MARK] = what
+
+
+def marks(error: BaseException) -> Iterator[tuple[Any, ...]]:
+    """What was remembered on an exception, on its causes and on the members of a group."""
+    seen: set[int] = set()
+    left: list[BaseException | None] = [error]
+    while left:
+        one = left.pop()
+        if one is None or id(one) in seen:
+            continue
+        seen.add(id(one))
+        if _MARK in vars(one):
+            yield vars(one)[_MARK]
+        left.append(one.__cause__)
+        if isinstance(one, BaseExceptionGroup):
+            left.extend(one.exceptions)
+
+
+def is_cut(error: Error) -> bool:
+    """Whether the record says that a call was cut off by a cancellation, which is no answer."""
+    return (error.module, error.name) == _CANCELLED
+
+
+def is_cancelled(error: BaseException) -> bool:
+    """Whether an exception is the cancellation of a task; asks without loading asyncio."""
+    return (type(error).__module__, type(error).__qualname__) == _CANCELLED
 
 
 def _find(module: str, name: str, known: Iterable[type[BaseException]]) -> type[Exception] | None:

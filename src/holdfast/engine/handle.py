@@ -209,6 +209,9 @@ class Store:
         self._refuse_if_closed()
         if id_ is None:
             id_ = f"{agent.name.rpartition('.')[2]}-{self._chance.getrandbits(48):012x}"
+        if not isinstance(id_, str):
+            msg = f"a run id is a string, not {type(id_).__name__} {id_!r}"
+            raise UsageError(msg)
         try:
             check_run_id(id_)
         except ValueError as error:

@@ -24,6 +24,7 @@ from holdfast.errors import (
     InDoubt,
     RunFailed,
     RunHeld,
+    RunStopped,
     StoreError,
     UsageError,
 )
@@ -241,11 +242,11 @@ class Launcher:
         ticket = session.record(finished, body=body)[2]
         return values.decode(data), ticket
 
-    def fail(self, session: Session, error: Exception) -> Exception:
+    def fail(self, session: Session, error: Exception) -> BaseException:
         """Record why the run stopped; returns the error to raise."""
         cause = session.stopped or error
-        if isinstance(cause, Fenced | StoreError):
-            return cause
+        if isinstance(cause, Fenced | StoreError) or not isinstance(cause, Exception):
+            return cause  # Nothing can be recorded, or the run was interrupted: it has not failed.
         match cause:
             case InDoubt():
                 status = Status.IN_DOUBT
@@ -254,6 +255,7 @@ class Launcher:
                 session.drop_pending()
             case _:
                 status = Status.FAILED
+                session.blame(cause)
         now, recorded = self._clock.now(), to_error(cause)
         body = msgspec.structs.replace(
             session.writer.run.body, status=status, ended=now, error=describe(recorded)
@@ -266,7 +268,7 @@ class Launcher:
             unrecorded.__cause__ = cause
             return unrecorded
         failpoint.reach("run.failed")
-        if isinstance(cause, HoldfastError):
+        if isinstance(cause, RunStopped | UsageError):
             return cause
         failed = RunFailed(session.id, recorded.name, recorded.message)
         failed.__cause__ = cause

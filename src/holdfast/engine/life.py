@@ -2,12 +2,15 @@
 
 import contextlib
 import random
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+import threading
+from collections.abc import Callable, Iterator
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
 
 from holdfast import failpoint
 from holdfast.clock import Clock
 from holdfast.engine import context
+from holdfast.engine.faults import is_cancelled
 from holdfast.engine.housekeeper import Housekeeper
 from holdfast.engine.launch import Done, Launcher, Life, Order
 from holdfast.engine.resolve import Verdict, resolve
@@ -39,9 +42,13 @@ class Lives:
             if is_loop_running():
                 raise WrongLoop("store.run", "an event loop runs in this thread")
             return asyncio.run(self.acarry_out(order))
+        return self._carry_out(order, lambda _: None)
+
+    def _carry_out(self, order: Order, begun_with: Callable[[Session], None]) -> Any:  # noqa: ANN401
         begun = self._launcher.begin(order)
         if isinstance(begun, Done):
             return begun.value
+        begun_with(begun.session)
         with self._living(begun) as run:
             try:
                 value = order.agent.fn(run, *begun.args, **begun.kwargs)
@@ -58,8 +65,10 @@ class Lives:
         """Carry an order out while the event loop goes on; a synchronous agent gets a thread."""
         _refuse_nested(order)
         if not order.agent.is_async:
-            return await asyncio.to_thread(self.carry_out, order)
-        begun = await asyncio.to_thread(self._launcher.begin, order)
+            with Leash(Session.cancel) as leash:
+                return await asyncio.to_thread(self._carry_out, order, leash.tie)
+        with Leash(self._launcher.end) as leash:
+            begun = await asyncio.to_thread(self._begin, order, leash)
         if isinstance(begun, Done):
             return begun.value
         with self._living(begun) as run:
@@ -73,6 +82,12 @@ class Lives:
                 failed = await asyncio.to_thread(self._launcher.fail, begun.session, error)
                 raise failed from failed.__cause__
             return result
+
+    def _begin(self, order: Order, leash: "Leash") -> Life | Done:
+        begun = self._launcher.begin(order)
+        if isinstance(begun, Life):
+            leash.tie(begun.session)
+        return begun
 
     @contextlib.contextmanager
     def _living(self, begun: Life) -> Iterator[Run]:
@@ -92,9 +107,8 @@ class Lives:
 
     def _let_go(self, session: Session) -> None:
         """Interrupted or ended: what is pending is kept if it can be."""
-        if session.stopped is None:
-            with contextlib.suppress(HoldfastError):
-                session.flush()
+        with contextlib.suppress(HoldfastError):
+            session.let_go()
         self._launcher.end(session)
 
     def resolve(self, run: StoredRun, verdict: Verdict) -> None:
@@ -111,6 +125,38 @@ class Lives:
         for session in self._housekeeper.sessions():
             session.flush()
         self._housekeeper.close()
+
+
+class Leash:
+    """Reaches what a thread began for a task, when the task is cancelled meanwhile."""
+
+    def __init__(self, let_go: Callable[[Session], None]) -> None:
+        self._let_go = let_go
+        self._lock = threading.Lock()
+        self._session: Session | None = None
+        self._is_cut = False
+
+    def tie(self, session: Session) -> None:
+        """In the thread: this is what was begun."""
+        with self._lock:
+            self._session = session
+            if self._is_cut:
+                self._let_go(session)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if error is not None and is_cancelled(error):
+            with self._lock:
+                self._is_cut = True
+                if self._session is not None:
+                    self._let_go(self._session)
 
 
 def _refuse_nested(order: Order) -> None:

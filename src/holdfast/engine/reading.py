@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+from holdfast.engine.faults import is_cut
 from holdfast.model.journal import (
     Answer,
     Based,
@@ -16,6 +17,7 @@ from holdfast.model.journal import (
     Noted,
     Raised,
     Redone,
+    Resumed,
     Saved,
     Scope,
     TurnEnded,
@@ -29,6 +31,7 @@ class Record(msgspec.Struct):
     """A recorded call and where it stands; an effect also has its outcome, if there is one.
 
     `is_standing`: an effect carried over from a turn that is run anew; nobody has to ask it.
+    `is_past`: an error that the code went past, which is raised again.
     """
 
     call: Call
@@ -37,6 +40,7 @@ class Record(msgspec.Struct):
     index: int
     outcome: Happened | Declined | None = None
     is_standing: bool = False
+    is_past: bool = False
 
 
 def key_of(call: Call) -> Key:
@@ -45,13 +49,16 @@ def key_of(call: Call) -> Key:
 
 
 class Reading:
-    """What is left of the journal after its rows were read in order."""
+    """What is left of the journal after its rows were read in order.
+
+    `attempts` are the errors that nobody went past, by call: those are asked again.
+    """
 
     def __init__(self) -> None:
         self.kept: dict[Key, Record] = {}
+        self.attempts: dict[Key, int] = {}
         self.loops_left: dict[int, tuple[int, int]] = {}
         self._intents: dict[str, Record] = {}
-        self._ended = (-1, -1)
         self._is_standing = False
 
     def read(self, rows: Iterable[Placed]) -> None:
@@ -73,8 +80,9 @@ class Reading:
                 if record is not None:
                     record.outcome, record.row, record.index = entry, row, index
             case TurnEnded() | Based():
-                self._ended = (row, index)
                 self.end_turn()
+            case Resumed():
+                self.end_life()
             case Redone():
                 self._is_standing = True
             case LoopLeft():
@@ -92,28 +100,38 @@ class Reading:
 
     def end_turn(self) -> None:
         """Forget the calls of the turn: only those outside turns are asked for again."""
-        self.kept = {
-            key: record
-            for key, record in self.kept.items()
-            if isinstance(key[0], bytes) or key[0] < 0
-        }
+        kept, self.kept = self.kept, {}
+        for key, record in kept.items():
+            if isinstance(key[0], bytes) or key[0] < 0:
+                self.kept[key] = record
+                record.is_past = isinstance(key[0], int)
 
-    def is_past(self, raised: Record) -> bool:
-        """Whether the code went on after an error: it asked something else later, or its turn ended.
+    def end_life(self) -> None:
+        """The process that wrote so far is gone: an error it did not go past is no answer."""
+        raised = [record for record in self.kept.values() if isinstance(record.entry, Raised)]
+        for record in raised:
+            record.is_past = record.is_past or self._is_past(record)
+        for record in raised:
+            if not record.is_past and isinstance(record.entry, Raised):
+                key = key_of(record.call)
+                self.attempts[key] = record.entry.attempt
+                del self.kept[key]
 
-        Inside a step only what was asked in the same step tells. A call that was cut off is not an
-        answer: only the agent's own code can say that it went on without one.
+    def _is_past(self, raised: Record) -> bool:
+        """Whether the code asked something else later; inside a step, in the same step.
+
+        Of a call that was cut off only the agent's own code can say that it went on without it.
         """
         call, at = raised.call, (raised.row, raised.index)
-        later = [r for r in self.kept.values() if (r.row, r.index) > at]
-        if isinstance(call.scope, bytes):
-            return any(r.call.scope == call.scope and r.call.after > call.after for r in later)
-        if at < self._ended:
-            return True
         assert isinstance(raised.entry, Raised)
+        only_own = is_cut(raised.entry.error)
         return any(
-            isinstance(r.call.scope, int)
-            and (r.call.scope != call.scope or r.call.after > call.after)
-            and not (raised.entry.error.is_cut and r.call.is_side)
-            for r in later
+            (r.row, r.index) > at
+            and not (only_own and r.call.is_side)
+            and (
+                r.call.after > call.after
+                if r.call.scope == call.scope
+                else isinstance(call.scope, int) and isinstance(r.call.scope, int)
+            )
+            for r in self.kept.values()
         )

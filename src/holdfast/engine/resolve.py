@@ -33,9 +33,10 @@ def resolve(
         if call is None:
             msg = f"run {run.body.id} has no effect in doubt with key {verdict.key}"
             raise UsageError(msg)
+        entry = _entry(call, verdict, clock.now())
         writer = launcher.take(run, run.body.version)
         body = msgspec.structs.replace(writer.run.body, status=Status.RUNNING)
-        _, ticket = writer.submit([_entry(call, verdict, clock.now())], body=body)
+        _, ticket = writer.submit([entry], body=body)
         failpoint.reach("doubt.resolving")
         writer.finish(ticket)
         failpoint.reach("doubt.resolved")

@@ -99,8 +99,23 @@ class Run:
         return self._random[1]
 
     def wrap(self, fn: Callable[P, R]) -> Callable[P, R]:
-        """`fn`, carrying the run into whatever thread calls it."""
+        """`fn`, carrying the run into whatever thread or event loop calls it."""
+        frame = context.frame.get()
+        if frame is None or frame.session is not self._session:
+            frame = Frame(self._session)
+        if inspect.iscoroutinefunction(fn):
+
+            @functools.wraps(fn)
+            async def awrapped(*args: P.args, **kwargs: P.kwargs) -> object:
+                before = context.frame.set(frame)
+                try:
+                    return await fn(*args, **kwargs)
+                finally:
+                    context.frame.reset(before)
+
+            return cast("Callable[P, R]", awrapped)
         here = contextvars.copy_context()
+        here.run(context.frame.set, frame)
 
         @functools.wraps(fn)
         def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:

@@ -13,20 +13,24 @@ from holdfast import failpoint
 from holdfast.capture.state import State
 from holdfast.capture.tracked import plain, track
 from holdfast.clock import Clock
-from holdfast.engine.book import Book, Record, key_of
-from holdfast.engine.faults import to_error
+from holdfast.engine.book import Book
+from holdfast.engine.faults import mark, marks, to_error
 from holdfast.engine.logs import log
 from holdfast.engine.question import Question
+from holdfast.engine.reading import Record, key_of
 from holdfast.errors import Diverged, InDoubt, NestedCall, UsageError
 from holdfast.model.journal import (
     Answer,
     Call,
     Entry,
+    Failed,
+    Finished,
     Happened,
     Intended,
     LoopLeft,
     Noted,
     Raised,
+    Resumed,
     Saved,
     Scope,
     TurnEnded,
@@ -82,10 +86,12 @@ class Session:
         self.outside_rows: list[int] = []
         self.bytes_since_base = 0
         self.nth: dict[bytes, int] = {}
-        self.stopped: Exception | None = None
+        self.stopped: BaseException | None = None
         self.is_over = False
+        self.doing: dict[str, str] = {}
         self._pending: list[Entry] = []
         self.pending_serial = 0
+        self._last: Ticket | None = None
         self._lock = threading.RLock()
         self._thread = threading.get_ident()
         self._task: asyncio.Task[Any] | None = None
@@ -94,8 +100,14 @@ class Session:
             self._remember(history)
 
     def _remember(self, history: History) -> None:
+        is_open = False  # Whether the life that wrote these rows wrote any outside turns.
         for placed in [*history.outside, *history.rows]:
+            is_next_life = isinstance(placed.row.entries[0], Resumed)
             if _is_outside(placed.row.turn, placed.row.entries):
+                is_open = True
+                self.outside_rows.append(placed.id)
+            elif is_open and is_next_life:
+                is_open = False
                 self.outside_rows.append(placed.id)
         self.bytes_since_base = sum(placed.size for placed in history.rows)
         for placed in history.rows:
@@ -120,9 +132,16 @@ class Session:
         """Raise why the run cannot go on; swallowing such an error does not revive it."""
         if self.stopped is not None:
             raise self.stopped
+        self._refuse_if_over()
+
+    def _refuse_if_over(self) -> None:
         if self.is_over:
-            msg = f"run {self.id} has ended; a thread or task of it still asks"
+            msg = f"run {self.id} has ended; a thread or task of it is still at work"
             raise UsageError(msg)
+
+    def cancel(self) -> None:
+        """The task that waits for a synchronous agent was cancelled: its next call raises that."""
+        self.stopped = self.stopped or asyncio.CancelledError()
 
     def stop(self, why: Exception) -> Exception:
         """Remember why the run cannot go on, and return it to be raised."""
@@ -148,6 +167,9 @@ class Session:
         if left is not None and isinstance(left.entry, Intended):
             why = "it was cut off in a turn that was run anew without it"
             raise self.stop(InDoubt(self.id, left.call.name, left.entry.key, why))
+        for key, name in list(self.doing.items()):
+            why = "the agent went on while a thread or task was still doing it; wait for it first"
+            raise self.stop(InDoubt(self.id, name, key, why))
 
     def drop_pending(self) -> None:
         """Forget what was not committed: the code went another way than the journal."""
@@ -159,9 +181,13 @@ class Session:
     ) -> tuple[int, int, Ticket]:
         """Queue `entry` with all that is pending; returns row id, index and ticket."""
         with self._lock:
+            self._refuse_if_over()
             entries, self._pending = self._pending, []
             entries.append(entry)
             row, ticket = self.writer.submit(entries, turn=self.turn, intents=intents, body=body)
+            # Nothing follows a run's end, whatever its threads still do.
+            self.is_over = isinstance(entry, Finished | Failed)
+            self._last = ticket
             self.bytes_since_base += len(row.body)
             if _is_outside(self.turn, entries):
                 self.outside_rows.append(row.id)
@@ -192,6 +218,15 @@ class Session:
         failpoint.reach("pending.flushing")
         self.writer.finish(ticket)
         failpoint.reach("pending.flushed")
+
+    def let_go(self) -> None:
+        """Interrupted or ended: keep what is pending, and wait for what a cancelled call queued."""
+        if self.stopped is None and not self.is_over:
+            self.flush()
+        if self._last is not None and not self._last.is_over:
+            failpoint.reach("queue.waiting")
+            self.writer.finish(self._last)
+            failpoint.reach("queue.empty")
 
     @property
     def is_pending(self) -> bool:
@@ -234,12 +269,28 @@ class Session:
                 return None
 
     def raised(
-        self, call: Call, error: Exception, took_s: float, known: Sequence[type[BaseException]]
+        self, call: Call, error: BaseException, took_s: float, known: Sequence[type[BaseException]]
     ) -> None:
         """Note a step's error; it is recorded with whatever the run does next."""
         attempt = self.book.attempts.get(key_of(call), 0) + 1
-        self.pend(Raised(call, to_error(error, known), self.clock.now(), took_s, attempt))
+        raised = Raised(call, to_error(error, known), self.clock.now(), took_s, attempt)
+        self.pend(raised)
         self.book.received(call.scope)
+        self.mark(error, raised)
+
+    def mark(self, error: BaseException, raised: Raised) -> None:
+        """Remember on an exception which record it is, in case it ends the run."""
+        mark(error, (self, raised, self.book.own, self.book.all))
+
+    def blame(self, error: BaseException) -> None:
+        """An error that ended the run is no answer: note it after all that others asked since.
+
+        Where the agent's own code asked something after its own error, it went past that one.
+        """
+        for session, raised, own, all_ in marks(error):
+            is_past = own < self.book.own and not raised.call.is_side
+            if session is self and all_ < self.book.all and not is_past:
+                self.pend(raised)
 
     def note(self, frame: "Frame | None", name: str, value: object) -> object:
         """A reading that is recorded with the next commit: the recorded one if there is one."""

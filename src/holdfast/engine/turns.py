@@ -47,7 +47,11 @@ class Loops:
             msg = "run.turns() belongs to the agent's own code, not to a thread or task beside it"
             raise UsageError(msg)
         if self._open_loop is not None:
-            self._leave(self._open_loop)
+            msg = (
+                "run.turns() was asked for while the loop before has not let go of its turns; "
+                "loops stand one after the other, each as `for turn in run.turns():`"
+            )
+            raise UsageError(msg)
         session.close_scope(session.scope)
         self._entered += 1
         if self._entered < self._live_loop:

@@ -35,6 +35,7 @@ from holdfast.model.journal import (
 )
 from holdfast.model.run import Status
 from holdfast.policy.usage import total
+from holdfast.store.chunks import is_reference
 from holdfast.store.codec import values
 from holdfast.store.reader import Placed, Reader, Run
 
@@ -52,10 +53,11 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
 
     `kind` is started, resumed, step, effect, note, turn, base, checkpoint, redone, finished or
     failed. An effect is one event however often it was tried; `at` is when it was first meant.
+    `row` is the journal row, as errors name it.
     """
 
     kind: str
-    row: int
+    row: str
     at: dt.datetime | None = None
     turn: int | None = None
     name: str | None = None
@@ -142,7 +144,7 @@ def timeline(reader: Reader, run: Run) -> Timeline:
         tokens_out=used.tokens_out,
         rows=teller.rows,
         bytes=teller.bytes,
-        doubts=[_doubt(event) for event in events if event.outcome == "in doubt"],
+        doubts=[_doubt(event) for event in events if _is_doubtful(event)],
         events=events,
     )
 
@@ -164,12 +166,12 @@ class _Teller:
         self.trace: str | None = None
         self.turns = self.checkpoints = self.rows = self.bytes = 0
         self._effects: dict[str, int] = {}
-        self._row = self._turn = -1
+        self._row, self._turn = "", -1
         self._began: float | None = None
 
     def read(self, placed: Placed) -> None:
         """Take in one row."""
-        self._row, self._turn = placed.id, placed.row.turn
+        self._row, self._turn = f"{placed.id:#x}", placed.row.turn
         self.rows += 1
         self.bytes += placed.size
         for entry in placed.row.entries:
@@ -246,7 +248,7 @@ class _Teller:
     def _settled(self, entry: Happened | Declined) -> None:
         known = self._effects.get(entry.key)
         if known is None:
-            raise Damaged(f"journal row {self._row:#x}", f"key {entry.key} has no intent before it")
+            raise Damaged(f"journal row {self._row}", f"key {entry.key} has no intent before it")
         event = replace(self.events[known], how=entry.how, took_s=entry.took_s)
         if isinstance(entry, Happened):
             event = replace(event, outcome="happened", **self._given(entry.value, entry.usage))
@@ -269,7 +271,7 @@ class _Teller:
                     at=when(entry.at),
                     outcome="checkpoint" if entry.is_checkpoint else "ended",
                     took_s=took_s,
-                    bytes=len(entry.delta or b""),
+                    bytes=length(entry.delta or b""),
                 )
             case Saved():
                 self.checkpoints += 1
@@ -278,10 +280,10 @@ class _Teller:
                     kind="checkpoint",
                     at=when(entry.at),
                     name=entry.label,
-                    bytes=len(entry.state),
+                    bytes=length(entry.state),
                 )
             case Based():
-                event = replace(event, bytes=len(entry.state))
+                event = replace(event, bytes=length(entry.state))
         self._add(event)
 
     def _ended(self, entry: Finished | Failed | Redone) -> None:
@@ -312,11 +314,11 @@ class _Teller:
 
     def _given(self, value: bytes, usage: Usage | None) -> dict[str, object]:
         if usage is None:
-            return {"value": shown(value), "bytes": len(value)}
+            return {"value": shown(value), "bytes": length(value)}
         self.used.append(usage)
         return {
             "value": shown(value),
-            "bytes": len(value),
+            "bytes": length(value),
             "model": usage.model,
             "tokens_in": usage.tokens_in,
             "tokens_out": usage.tokens_out,
@@ -331,16 +333,22 @@ class _Teller:
 
 def shown(value: bytes) -> str:
     """An encoded value in one short line, or its name and size where it is not known here."""
-    if len(value) > SHOWN_BYTES_MAX:
-        return f"<{len(value)} bytes>"
+    size = length(value)
+    if size > SHOWN_BYTES_MAX or is_reference(value):
+        return f"<{size} bytes>"
     try:
         return _short.repr(values.decode(value))
     except NotStorable as unknown:
-        return f"<{unknown.type_name}, {len(value)} bytes>"
+        return f"<{unknown.type_name}, {size} bytes>"
     except Damaged:
-        return f"<{len(value)} bytes that no value can be read from>"
+        return f"<{size} bytes that no value can be read from>"
     except ValueError:  # Python refuses to print integers of more than some thousand digits.
-        return f"<{len(value)} bytes>"
+        return f"<{size} bytes>"
+
+
+def length(value: bytes) -> int:
+    """How many bytes a value has, also where it lies beside the journal."""
+    return int.from_bytes(value[-8:], "big") if is_reference(value) else len(value)
 
 
 def _asked(entry: Started) -> str:
@@ -357,6 +365,10 @@ def _turn(turn: int) -> int | None:
 
 def _count(events: Iterable[Event], kind: str) -> int:
     return sum(event.kind == kind for event in events)
+
+
+def _is_doubtful(event: Event) -> bool:
+    return event.kind == "effect" and event.outcome == "in doubt"
 
 
 def _doubt(event: Event) -> Doubt:

@@ -1,5 +1,6 @@
 """Commits shared by the runs of one process: whoever is first writes for all who wait."""
 
+import contextlib
 import threading
 from collections import deque
 from typing import TYPE_CHECKING
@@ -64,7 +65,7 @@ class Committer:
                     self._drain()
                 finally:
                     self._leading.release()
-                self._pass_on()
+                    self._pass_on()
             else:
                 self._await_leader(ticket)
         return ticket.outcome()
@@ -76,10 +77,11 @@ class Committer:
             wake.wait(0.05)
 
     def _drain(self) -> None:
+        # Writes stay queued until they are over: when Ctrl-C ends the thread that leads, the next
+        # one finds them all, and what was written already is recognised when written again.
         queue = self._queue
-        batch: list[Ticket] = []
-        while queue and len(batch) < BATCH_MAX:
-            batch.append(queue.popleft())
+        self._forget_settled()
+        batch = [queue[n] for n in range(min(len(queue), BATCH_MAX))]
         if not batch:
             return
         try:
@@ -87,14 +89,16 @@ class Committer:
         except Exception as error:  # noqa: BLE001 it rises where each write is waited for
             for ticket in batch:
                 ticket.error = error
-        except BaseException:
-            # Ctrl-C reached the thread that led. What it wrote is recognised when written again.
-            queue.extendleft(reversed(batch))
-            raise
         else:
             for ticket, done in zip(batch, results, strict=True):
                 ticket.done = done
         _settle(batch)
+        self._forget_settled()
+
+    def _forget_settled(self) -> None:
+        queue = self._queue
+        while queue and queue[0].is_over:
+            queue.popleft()
 
     def _pass_on(self) -> None:
         """Somebody may have queued while we led: wake one to lead next."""
@@ -104,7 +108,7 @@ class Committer:
             return
         if ticket.wake is not None:
             ticket.wake.set()
-        elif ticket.waiter is not None:
+        elif self._hand is not None:
             self._called.set()
 
     async def afinish(self, ticket: Ticket) -> int:
@@ -112,6 +116,8 @@ class Committer:
 
         A cancelled caller leaves; its write is committed all the same.
         """
+        if self._is_closed:
+            return self.finish(ticket)  # It says what has become of the store.
         if not ticket.is_over:
             loop = asyncio.get_running_loop()
             waiter = loop.create_future()
@@ -142,15 +148,15 @@ class Committer:
         self._fault, self._is_closed = fault, True
 
     def close(self) -> None:
-        """Commit what is queued and end the thread."""
-        with self._leading:
-            while self._queue:
-                self._drain()
+        """End the thread and commit what is queued."""
         self._is_closed = True
         self._called.set()
         if self._hand is not None:
             self._hand.join()
             self._hand = None
+        with self._leading:
+            while self._queue:
+                self._drain()
 
 
 def _settle(batch: list[Ticket]) -> None:
@@ -162,7 +168,7 @@ def _settle(batch: list[Ticket]) -> None:
         if ticket.waiter is not None and ticket.loop is not None:
             loops.setdefault(ticket.loop, []).append(ticket.waiter)
     for loop, waiters in loops.items():
-        if not loop.is_closed():
+        with contextlib.suppress(RuntimeError):  # Closed by now: nobody waits there any more.
             loop.call_soon_threadsafe(_release, waiters)
 
 

@@ -6,6 +6,7 @@ lock whose beat stands still for `STALL_S` of the observer's own monotonic clock
 process: its run may be taken by raising the epoch, and it is fenced when it wakes up.
 """
 
+import contextlib
 import os
 import struct
 import threading
@@ -25,7 +26,7 @@ class Leases:
     """The leases of one store handle: at most one holder per run, this handle included."""
 
     def __init__(self, directory: Path, clock: Clock, stall_s: float = STALL_S) -> None:
-        self._clock, self._stall_s = clock, stall_s
+        self._directory, self._clock, self._stall_s = directory, clock, stall_s
         self._locks = ByteLocks(directory / "leases")
         try:
             self._beats = os.open(directory / "beats", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -44,13 +45,18 @@ class Leases:
             if run in self._held:
                 return False
             self._held[run] = 0
-        if not self._locks.take(run) and self._is_beating(run):
-            with self._lock:
-                del self._held[run]
-            return False
-        with self._lock:
-            self._beat(run)
-        return True
+        is_ours = False
+        try:
+            if self._locks.take(run) or not self._is_beating(run):
+                with self._lock:
+                    self._beat(run)
+                is_ours = True
+        except OSError as error:
+            raise unwritable(self._directory, error) from error
+        finally:
+            if not is_ours:
+                self.give(run)
+        return is_ours
 
     def _is_beating(self, run: int) -> bool:
         """Watch a held run: True as soon as it beats, False after the stall time without."""
@@ -77,8 +83,10 @@ class Leases:
         """Say for every held run that this process is alive."""
         with self._lock:
             for run, count in self._held.items():
-                if count:
-                    self._beat(run)
+                # On a full disk a beat is missed; the commits there say so themselves.
+                with contextlib.suppress(OSError):
+                    if count:
+                        self._beat(run)
 
     def _beat(self, run: int) -> None:
         self._held[run] += 1
@@ -98,8 +106,8 @@ class Leases:
                 self._locks.give(run)
 
     def close(self) -> None:
-        """Let every run go."""
-        self._held.clear()
+        """Let every run go; in a forked child too, where nobody would free the parent's lock."""
+        self._lock, self._held = threading.Lock(), {}
         self._locks.close()
         fd, self._beats = self._beats, -1
         if fd >= 0:

@@ -6,8 +6,11 @@ import msgspec
 
 from holdfast.clock import Clock
 from holdfast.errors import Damaged, StoreClosed, StoreNotFound
+from holdfast.store.backends.directory import Directory
+from holdfast.store.backends.fs import RealFs
 from holdfast.store.backends.place import prepare
 from holdfast.store.backends.sqlite import FILE, SqliteRecords
+from holdfast.store.chunks import Chunks
 from holdfast.store.committer import Committer
 from holdfast.store.leases import STALL_S, Leases
 from holdfast.store.reader import Reader
@@ -21,6 +24,8 @@ class Opened(msgspec.Struct, frozen=True, kw_only=True):
     leases: Leases
     reader: Reader
     committer: Committer
+    chunks: Chunks
+    objects: Directory
 
     def close(self) -> None:
         """Commit what is queued, then let go of files and locks."""
@@ -59,12 +64,15 @@ def open_store(
     except BaseException:
         records.close()
         raise
+    objects = Directory(path / "objects", RealFs())
     return Opened(
         path=path,
         records=records,
         leases=leases,
         reader=Reader(records, records.store_id),
         committer=Committer(records),
+        chunks=Chunks(objects),
+        objects=objects,
     )
 
 

@@ -122,11 +122,14 @@ class RunWriter:
 
     def _accept(self, done: int) -> None:
         if done < 0:
-            self._fault = Fenced(self.run.body.id, self.run.row.epoch)
+            # A row behind one that failed is refused too; what failed first says why.
+            self._fault = self._fault or Fenced(self.run.body.id, self.run.row.epoch)
             raise self._fault
 
     def grow(self, at: Placed, entries: list[Entry], intents: Sequence[bytes]) -> None:
         """Branch off after row `at` and make that the run's head."""
+        if self._fault is not None:
+            raise self._fault
         run, store_id = self.run, self._store_id
         has_base = any(type(entry) is Based for entry in entries)
         made: list[tuple[RunRow, JournalRow]] = []
@@ -150,10 +153,10 @@ class RunWriter:
             )
         )
         failpoint.reach("run.branched")
-        self.run = Run(row=made[0][0], body=run.body)
-        id_ = made[0][1].id
-        row = made[0][1]
-        self.stand_at(id_ if has_base else at.row.base, id_, row.mac, (id_, len(row.body)))
+        changed, row = made[-1]  # A commit that was interrupted is built and done again.
+        self.run = Run(row=changed, body=run.body)
+        base = row.id if has_base else at.row.base
+        self.stand_at(base, row.id, row.mac, (row.id, len(row.body)))
 
 
 def create(committer: Committer, store_id: bytes, body: RunBody, entry: Entry) -> RunWriter | None:
@@ -174,7 +177,7 @@ def create(committer: Committer, store_id: bytes, body: RunBody, entry: Entry) -
     if committer.finish(committer.submit(Create(kid=kid, build=build))) < 0:
         return None
     failpoint.reach("run.created")
-    run, row = made[0]
+    run, row = made[-1]
     writer = RunWriter(committer, store_id, Run(row=run, body=body))
     writer.stand_at(-1, row.id, row.mac, (row.id, len(row.body)))
     return writer

@@ -3,7 +3,7 @@ import pytest
 from holdfast import errors
 from holdfast.capture.digest import digest
 from holdfast.capture.state import State
-from holdfast.capture.tracked import plain
+from holdfast.capture.tracked import plain, track
 
 
 def saved(state: State) -> list[bytes]:
@@ -103,6 +103,33 @@ def test_digests_are_those_of_the_new_content() -> None:
     content["a"]["0"].append(1)  # type: ignore[index]
 
     assert digest(content) == digest(state.root)
+
+
+def test_an_answer_whose_part_was_replaced_is_no_longer_named() -> None:
+    answers = {(1,): {"message": {"n": 1}}}
+    state = State()
+    reply = track(answers[1,], (1,))
+    state.root["m"] = reply["message"]
+    state.adopt(restored(saved(State({"m": {"n": 2}}))))
+    del state.root["m"]
+    base = state.base()
+    state.root["whole"] = reply
+    delta = state.delta()
+
+    assert delta is not None
+    found = State.restore(base, [delta], answers.get)
+    assert {"whole": {"message": {"n": 2}}} == found.root
+
+
+def test_the_digest_of_a_part_that_was_taken_out_is_right_too() -> None:
+    state = State({"a": {"n": 1}, "out": {}})
+    out = state.root.pop("out")
+    out["a"] = state.root["a"]
+    digest(out)
+
+    state.adopt(restored(saved(State({"a": {"n": 2}}))))
+
+    assert digest({"a": {"n": 2}}) == digest(out)
 
 
 def test_an_object_put_in_before_is_still_watched_if_it_kept_its_place() -> None:

@@ -108,6 +108,23 @@ def test_a_changed_leaf_does_not_rewrite_what_stands_beside_it() -> None:
     assert len(delta) < 150
 
 
+def test_a_leaf_changed_while_one_of_its_holders_is_out_is_right_when_that_comes_back() -> None:
+    note = Note()
+    state = State({"in": {"note": note}, "out": {"other": 1, "note": note}})
+    saves = [state.base()]
+    out = state.root.pop("out")
+    out["other"] = object()  # so that the part that is out cannot be saved
+    note.tags.append("new")
+    saves.append(state.delta() or b"")
+    del out["other"]
+    state.root["out"] = out
+    saves.append(state.delta() or b"")
+
+    root = State.restore(saves[0], saves[1:], {}.get).root
+    assert ["new"] == root["in"]["note"].tags
+    assert root["in"]["note"] is root["out"]["note"]
+
+
 def test_a_leaf_that_left_the_state_is_no_longer_looked_at() -> None:
     note = Note()
     state = State({"note": note})

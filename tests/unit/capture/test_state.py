@@ -83,6 +83,17 @@ def test_two_appended_answers_and_two_numbers_are_less_than_100_bytes() -> None:
     assert first_difference(state.root, restored(base, delta, answer=answers.get).root) is None
 
 
+def test_a_sort_writes_only_what_moved() -> None:
+    state = State({"m": [*range(1000), 2000, 1500, *range(3000, 4000)]})
+    state.base()
+
+    state.root["m"].sort()
+    delta = state.delta()
+
+    assert delta is not None
+    assert len(delta) < 40
+
+
 def test_a_kept_part_of_a_list_costs_a_few_bytes_an_item() -> None:
     state = State({"m": [{"content": "x" * 1000, "tags": [n]} for n in range(100)]})
     base = state.base()
@@ -360,6 +371,21 @@ def test_a_container_may_stand_below_itself_for_a_moment() -> None:
     del a["b"]
 
     assert {"a": {"a": {}}} == restored(base, state.delta()).root
+
+
+def test_a_cycle_closed_in_a_part_that_was_taken_out_is_refused_when_it_comes_back() -> None:
+    state = State({"a": {"b": {}}, "n": 1})
+    base = state.base()
+    kept = state.root.pop("a")
+    kept["b"]["back"] = kept
+    state.root["n"] = 2
+
+    assert {"n": 2} == restored(base, state.delta()).root
+    state.root["again"] = [kept]
+    with pytest.raises(errors.NotStorable, match="contains itself"):
+        state.delta()
+    del kept["b"]["back"]
+    assert state.delta() is not None
 
 
 def test_nesting_beyond_the_limit_is_refused() -> None:

@@ -1,6 +1,7 @@
 """Small stores for tests: runs whose rows mean something, over any backend of rows."""
 
 import contextlib
+import random
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -108,6 +109,11 @@ def tampering(directory: Path) -> Iterator[sqlite3.Connection]:
         yield link
     finally:
         link.close()
+
+
+def noise(size: int) -> bytes:
+    """Bytes that do not compress."""
+    return random.Random(size).randbytes(size)  # noqa: S311 -- a fixed noise
 
 
 def flipped(data: bytes) -> Iterator[bytes]:

@@ -2,9 +2,10 @@
 
 import typer
 
+from holdfast.cli.grid import Grid
 from holdfast.cli.noun import Noun
 from holdfast.cli.options import Apps, AsJson, Output, StorePath, closing, settings
-from holdfast.cli.output import Grid, emit, tell
+from holdfast.cli.output import emit, tell
 
 CLOSING = closing(("holdfast config show", "HOLDFAST_STORE=/tmp/s holdfast config --json"), (0, 2))
 

@@ -1,8 +1,9 @@
 """`holdfast doctor`: what could go wrong on this machine."""
 
 from holdfast.cli.checks import BAD, Check, examine
+from holdfast.cli.grid import Grid
 from holdfast.cli.options import Apps, AsJson, Output, StorePath, closing, settings
-from holdfast.cli.output import Grid, emit
+from holdfast.cli.output import emit
 from holdfast.clock import SystemClock
 
 CLOSING = closing(("holdfast doctor", "holdfast doctor --app shop --json"), (0, 2, 7))

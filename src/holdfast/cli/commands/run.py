@@ -11,8 +11,7 @@ import typer
 from holdfast.cli import apps
 from holdfast.cli.carry import carry_out, restart_command, warn_on_stderr
 from holdfast.cli.options import Apps, AsJson, Output, StorePath, closing, settings
-from holdfast.cli.output import emit, tell
-from holdfast.cli.values import to_json
+from holdfast.cli.output import print_result, tell
 from holdfast.engine.agents import Agent
 from holdfast.engine.handle import Store
 from holdfast.engine.handle import open as open_store
@@ -72,17 +71,12 @@ def run(
         if id is None:
             tell(f"run {chosen}")
         result = carry_out(
+            opened,
+            chosen,
             lambda: opened.run(found, *args, id=chosen, **kwargs),
-            run=chosen,
             again=restart_command(chosen, config, (module,)),
         )
     print_result(config.output, chosen, result)
-
-
-def print_result(how: str, run: str, result: object) -> None:
-    """A run's result: bare JSON for people, with its run for programs."""
-    document = {"run": run, "status": "finished", "result": result}
-    emit(how, document=document, lines=[document], grids=[to_json(result)])
 
 
 def _arguments(text: str | None) -> Arguments:

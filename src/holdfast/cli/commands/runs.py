@@ -7,11 +7,12 @@ from typing import Annotated
 
 import typer
 
+from holdfast.cli.grid import Grid
 from holdfast.cli.noun import Noun
 from holdfast.cli.options import AsJson, Output, StorePath, closing, settings
-from holdfast.cli.output import Grid, emit, is_terminal
+from holdfast.cli.output import emit, is_terminal
 from holdfast.cli.stores import status_of_info
-from holdfast.cli.text import duration, moment
+from holdfast.cli.text import duration, moment, short
 from holdfast.clock import SystemClock
 from holdfast.engine.handle import RUNS_MAX, Store
 from holdfast.engine.handle import open as open_store
@@ -115,7 +116,7 @@ def _grid(found: Sequence[RunInfo], now: float) -> Grid:
             status_of_info(info),
             moment(when(info.created)),
             _took(info, now),
-            info.error or "",
+            short(info.error or ""),
         )
         for info in found
     ]

@@ -9,8 +9,9 @@ from typing import Annotated
 import msgspec
 import typer
 
+from holdfast.cli.grid import Grid
 from holdfast.cli.options import AsJson, Output, StorePath, closing, settings
-from holdfast.cli.output import Grid, emit
+from holdfast.cli.output import emit
 from holdfast.cli.stores import opened, sqlite_note
 from holdfast.cli.text import plural, size
 from holdfast.clock import SystemClock

@@ -64,10 +64,11 @@ class Broken(HoldfastError):
         return f"the agent's process ended by itself:\n{self.said}\n{self.remedy}"
 
 
-def plan(chance: random.Random, kills: int) -> list[Kill]:
+def plan(seed: int, kills: int) -> list[Kill]:
     """Moments all over the run: any time, while it starts, and inside the windows of effects."""
+    chance = random.Random(seed)  # noqa: S311 a seed makes a demo that can be repeated
     moments = list(Moment)
-    chosen = [*moments, *chance.choices(moments, weights=(1, 4, 4, 2), k=kills)][:kills]
+    chosen = [*moments, *chance.choices(moments, weights=(1, 5, 3, 2), k=kills)][:kills]
     chance.shuffle(chosen)
     turns = sorted(chance.randrange(TURNS_PER_KILL * kills) for _ in chosen)
     return [

@@ -1,7 +1,7 @@
 """The proof as a table: what was promised, what was measured."""
 
 from holdfast.cli.demo.proof import Proof
-from holdfast.cli.output import Grid
+from holdfast.cli.grid import Grid
 from holdfast.cli.text import plural, size
 
 
@@ -12,11 +12,11 @@ def grid(proof: Proof) -> Grid:
 
 def _rows(proof: Proof) -> list[tuple[str, str, str, str]]:
     per_turn = size(round(proof.bytes_stored / proof.turns))
-    lost = plural(proof.answers_lost_in_flight, "answer")
+    lost = f"{plural(proof.answers_lost_in_flight, 'answer')} cut off unrecorded, asked again"
     return [
         ("turns done", str(proof.turns), str(proof.turns_done), _lives(proof)),
         ("answers recorded", "", str(proof.answers_recorded), ""),
-        ("asked twice", "0", str(proof.answers_asked_twice), f"{lost} cut off unrecorded, asked again"),
+        ("asked twice", "0", str(proof.answers_asked_twice), lost),
         ("effects done", "", str(proof.effects_done), "counted in the outside ledgers"),
         ("done twice", "0", str(proof.effects_done_twice), ""),
         ("missing", "0", str(proof.effects_missing), "compared with an undisturbed run"),

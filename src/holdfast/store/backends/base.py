@@ -1,10 +1,10 @@
-"""What a backend of rows promises: reads, and one transaction at a time.
+"""What a backend promises: rows in one transaction at a time, large bytes by their id.
 
 A backend knows names and bytes, not what they mean. Every implementation passes
-`testing.contract.RecordsContract`.
+`testing.contract.RecordsContract` or `ObjectsContract`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
 import msgspec
@@ -117,3 +117,16 @@ class Records(Protocol):
 
     def close(self) -> None:
         """Let go of everything. Idempotent."""
+
+
+class Objects(Protocol):
+    """Large bytes under an id that is their hash. Once `put` returns they survive a power cut."""
+
+    def put(self, id_: bytes, data: bytes) -> None:
+        """Keep `data`; an id that is kept already stays as it is."""
+
+    def get(self, id_: bytes) -> bytes | None:
+        """The bytes kept under `id_`, or None."""
+
+    def ids(self) -> Iterator[bytes]:
+        """Every id that is kept."""

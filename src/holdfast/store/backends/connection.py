@@ -31,17 +31,24 @@ def connect(file: Path, *, for_reading: bool = False) -> sqlite3.Connection:
     link = sqlite3.connect(
         file, timeout=5.0, isolation_level=None, check_same_thread=False, cached_statements=64
     )
+    try:
+        _set(link, file)
+        if for_reading:
+            link.execute("PRAGMA query_only=1")
+    except BaseException:
+        link.close()
+        raise
+    return link
+
+
+def _set(link: sqlite3.Connection, file: Path) -> None:
     for name, wanted in PRAGMAS.items():
         link.execute(f"PRAGMA {name}={wanted}").fetchall()
         found = link.execute(f"PRAGMA {name}").fetchone()
         if name == "mmap_size" and found is None:
             continue  # Built without memory mapping: there is nothing to switch off.
         if found is None or found[0] != wanted:
-            link.close()
             raise StoreUnwritable(str(file), f"SQLite did not take {name}={wanted}: {found}")
-    if for_reading:
-        link.execute("PRAGMA query_only=1")
-    return link
 
 
 def create(link: sqlite3.Connection, store_id: bytes) -> None:
@@ -67,12 +74,11 @@ def check(link: sqlite3.Connection, file: Path) -> bytes:
         raise NewerFormat(str(file.parent), str(version), str(FORMAT))
     if link.execute("PRAGMA application_id").fetchone()[0] != APPLICATION or version < FORMAT:
         raise Damaged(str(file), "this is not a database of Holdfast")
-    found = dict(
-        link.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall()
-    )
-    if found != TABLES:
-        odd = min({*found.items()} ^ {*TABLES.items()})[0]
-        raise Damaged(f"{file}, schema", f"{odd} is not defined as Holdfast defines it")
+    # Compared as pairs, not by name: a trigger may bear the name of a table.
+    found = link.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall()
+    if odd := {*found} ^ {*TABLES.items()}:
+        name = min(str(name) for name, _ in odd)
+        raise Damaged(f"{file}, schema", f"{name} is not defined as Holdfast defines it")
     meta = dict(link.execute("SELECT key, value FROM meta").fetchall())
     if meta.get("incompat"):
         flags = meta["incompat"].decode("utf-8", "replace")

@@ -25,6 +25,7 @@ class HeadNote:
     """Slots of (row id, row hash, checksum), chosen by the row's branch."""
 
     def __init__(self, path: Path) -> None:
+        self._path = path
         try:
             self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
@@ -34,7 +35,10 @@ class HeadNote:
         """Note an acknowledged row."""
         plain = struct.pack(">Q32s", row, mac)
         slot = branch_of(row) % SLOTS * _SLOT_BYTES
-        os.pwrite(self._fd, plain + zlib.crc32(plain).to_bytes(4, "big"), slot)
+        try:
+            os.pwrite(self._fd, plain + zlib.crc32(plain).to_bytes(4, "big"), slot)
+        except OSError as error:
+            raise unwritable(self._path.parent, error) from error
 
     def read(self) -> Iterator[tuple[int, bytes]]:
         """The noted rows; a slot that was torn or never written says nothing."""

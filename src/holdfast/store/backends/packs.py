@@ -33,8 +33,8 @@ def unpack(first: int, last: int, body: bytes) -> list[JournalRow]:
         found = _decode(open_frame(body, where))
     except msgspec.DecodeError as error:
         raise Damaged(where, f"it cannot be decoded ({error})") from error
-    if first + len(found) - 1 != last:
-        raise Damaged(where, f"it holds {len(found)} rows, not those from {first:#x}")
+    if type(first) is not int or first + len(found) - 1 != last:
+        raise Damaged(where, f"it holds {len(found)} rows, not those from {first!r}")
     return [
         JournalRow(id=id_, mac=mac, body=row) for id_, (mac, row) in enumerate(found, start=first)
     ]
@@ -87,17 +87,17 @@ class Packs:
             (first, row_id(branch_of(last) + 1, 0) - 1),
         )
         for end, start in found:
-            if start > last:
+            if type(start) is int and start > last:
                 return
             for row in self._open(link, start, end):
                 if first <= row.id <= last:
                     yield row
 
-    def last(self, link: sqlite3.Connection, branch: int) -> JournalRow | None:
-        """The newest packed row of a branch."""
+    def last(self, link: sqlite3.Connection, first: int, last: int) -> JournalRow | None:
+        """The newest packed row from `first` to `last`, which end a branch."""
         found = link.execute(
             "SELECT id, first FROM pack WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1",
-            (row_id(branch, 0), row_id(branch + 1, 0) - 1),
+            (first, last),
         ).fetchone()
         return self._open(link, found[1], found[0])[-1] if found else None
 

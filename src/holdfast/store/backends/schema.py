@@ -27,8 +27,8 @@ TABLES = {
 
 APPEND = (
     "INSERT INTO j SELECT ?1, ?2, ?3 WHERE (SELECT epoch FROM run WHERE no=?4)=?5 "
-    "AND (EXISTS (SELECT 1 FROM j WHERE id=?1-1) OR "
-    "(SELECT max(id) FROM pack WHERE id BETWEEN ?1 & ~4294967295 AND ?1 | 4294967295)=?1-1)"
+    "AND (EXISTS (SELECT 1 FROM j WHERE id=?1-1) OR EXISTS (SELECT 1 FROM pack WHERE id=?1-1)) "
+    "AND NOT EXISTS (SELECT 1 FROM pack WHERE id BETWEEN ?1 AND ?1 | 4294967295)"
 )
 """Fenced by the epoch, and only behind the newest row of the branch, loose or packed."""
 RUN_INSERT = "INSERT INTO run (no, kid, epoch, head, mac, body) VALUES (?,?,?,?,?,?)"

@@ -46,15 +46,25 @@ class SqliteRecords:
         self._is_grown = False
         self._pages = 0
         self._packs = Packs()
-        with named(self._file):
-            self._open()
+        try:
+            with named(self._file):
+                self._open()
+        except BaseException:
+            self._lock.close()
+            self._heads.abandon()
+            raise
 
     def _open(self) -> None:
         with self._lock.held():
-            self._writer = connect(self._file)
-            create(self._writer, secrets.token_bytes(16))
-            self.store_id = check(self._writer, self._file)
-        self._reader = connect(self._file, for_reading=True)
+            writer = connect(self._file)
+            try:
+                create(writer, secrets.token_bytes(16))
+                self.store_id = check(writer, self._file)
+                self._reader = connect(self._file, for_reading=True)
+            except BaseException:
+                writer.close()
+                raise
+            self._writer = writer
 
     def commit(self, writes: Sequence[Write]) -> list[int]:
         """Do all `writes` in one transaction, durable when this returns."""
@@ -243,12 +253,15 @@ class SqliteRecords:
 
     def last(self, branch: int) -> JournalRow | None:
         """The newest journal row of a branch."""
+        first, end = row_id(branch, 0), row_id(branch + 1, 0) - 1
         with self._link() as link:
             found = link.execute(
                 "SELECT id, mac, body FROM j WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1",
-                (row_id(branch, 0), row_id(branch + 1, 0) - 1),
+                (first, end),
             ).fetchone()
-            return _row(found) if found else self._packs.last(link, branch)
+            loose = _row(found) if found else None
+            # In a damaged file a row may lie loose before packed ones; it is not the newest.
+            return self._packs.last(link, loose.id + 1 if loose else first, end) or loose
 
     def tail(self, branch: int) -> tuple[int, int]:
         """The id of the first row of a branch that is not packed, and their bytes."""
@@ -314,11 +327,11 @@ class SqliteRecords:
 
     def close(self) -> None:
         """Empty the log into the database and close. Idempotent."""
-        with self._writing:
+        with self._writing, self._reading:
             if isinstance(self._fault, StoreClosed):
                 return
             if self._fault is None:
-                with self._reading, self._lock.held(), named(self._file):
+                with self._lock.held(), named(self._file):
                     self._reader.close()
                     failpoint.reach("store.closing")
                     self._writer.close()

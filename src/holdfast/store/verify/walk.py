@@ -7,42 +7,26 @@ there. `deep` decodes every encoded value as well.
 """
 
 import contextlib
-import hashlib
 import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import msgspec
 
-from holdfast.errors import Damaged, NotStorable
+from holdfast.errors import Damaged
+from holdfast.model import journal
 from holdfast.model.ids import branch_of, row_id, seq_of
-from holdfast.model.journal import (
-    Answer,
-    Based,
-    Declined,
-    Entry,
-    Failed,
-    Finished,
-    Happened,
-    Intended,
-    LoopLeft,
-    Noted,
-    Raised,
-    Resumed,
-    Row,
-    Saved,
-    Started,
-    TurnEnded,
-)
 from holdfast.model.run import RunBody, Status
 from holdfast.store.backends.base import BranchRow, JournalRow, RunRow
 from holdfast.store.backends.connection import connect, named
 from holdfast.store.backends.schema import FORMAT
-from holdfast.store.backends.sqlite import FILE, SqliteRecords
+from holdfast.store.backends.sqlite import FILE
 from holdfast.store.chain import check_branch, check_row, check_run, keyed_id
-from holdfast.store.codec import values
 from holdfast.store.codec.frame import open_frame
+from holdfast.store.open import Opened
+from holdfast.store.verify.inside import decode_value, states_of, values_of
+from holdfast.store.verify.lines import Lines
 
 T = TypeVar("T")
 
@@ -64,23 +48,10 @@ _STRAYS = {
 }
 
 _decode_run = msgspec.msgpack.Decoder(RunBody).decode
-_decode_row = msgspec.msgpack.Decoder(Row).decode
-_decode_any = msgspec.msgpack.Decoder().decode
+_decode_row = msgspec.msgpack.Decoder(journal.Row).decode
 
 Progress = Callable[[int, int], None]
 """Told how many rows were read, of how many."""
-
-
-class Whole(Protocol):
-    """An open store, as far as it is looked at here."""
-
-    @property
-    def path(self) -> Path:
-        """Its directory."""
-
-    @property
-    def records(self) -> SqliteRecords:
-        """Its rows."""
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,15 +66,15 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     """What a verification read and found; no findings means that the store is whole."""
 
     path: str
-    format: int
-    sqlite: str
     is_deep: bool
-    runs: int
-    branches: int
-    rows: int
-    bytes: int
     findings: list[Finding]
-    more: int
+    more: int = 0
+    runs: int = 0
+    branches: int = 0
+    rows: int = 0
+    bytes: int = 0
+    format: int = FORMAT
+    sqlite: str = sqlite3.sqlite_version
 
     @property
     def is_whole(self) -> bool:
@@ -111,7 +82,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         return not self.findings
 
 
-def verify(opened: Whole, *, deep: bool = False, progress: Progress | None = None) -> Report:
+def verify(opened: Opened, *, deep: bool = False, progress: Progress | None = None) -> Report:
     """Read the whole store; other processes may go on writing meanwhile."""
     work = _Verification(opened, deep=deep, progress=progress or _silent)
     work.look_around()
@@ -121,25 +92,16 @@ def verify(opened: Whole, *, deep: bool = False, progress: Progress | None = Non
 
 def unreadable(path: Path, damage: Damaged, *, is_deep: bool) -> Report:
     """The report on a store that is too damaged to be opened."""
-    return Report(
-        path=str(path),
-        format=FORMAT,
-        sqlite=sqlite3.sqlite_version,
-        is_deep=is_deep,
-        runs=0,
-        branches=0,
-        rows=0,
-        bytes=0,
-        findings=[Finding(where=damage.where, why=damage.why)],
-        more=0,
-    )
+    found = Finding(where=damage.where, why=damage.why)
+    return Report(path=str(path), is_deep=is_deep, findings=[found])
 
 
 class _Verification:
     """One walk over one store."""
 
-    def __init__(self, opened: Whole, *, deep: bool, progress: Progress) -> None:
+    def __init__(self, opened: Opened, *, deep: bool, progress: Progress) -> None:
         self._records, self._store_id = opened.records, opened.records.store_id
+        self._chunks = opened.chunks
         self._path, self._deep, self._progress = opened.path, deep, progress
         self._findings: list[Finding] = []
         self._more = 0
@@ -150,15 +112,13 @@ class _Verification:
         """What was read and found."""
         return Report(
             path=str(self._path),
-            format=FORMAT,
-            sqlite=sqlite3.sqlite_version,
             is_deep=self._deep,
+            findings=self._findings,
+            more=self._more,
             runs=self._runs,
             branches=self._branches,
             rows=self._rows,
             bytes=self._bytes,
-            findings=self._findings,
-            more=self._more,
         )
 
     def _find(self, where: str, why: str) -> None:
@@ -215,28 +175,35 @@ class _Verification:
             before = page[-1].no
 
     def _read_run(self, row: RunRow) -> None:
-        self._run = None
         where = f"run number {row.no}"
-        body: RunBody | None = None
-        with self._finding(where):
-            check_run(self._store_id, row)
-            body = _opened(_decode_run, row.body, where)
-            self._run = body.id
-            if row.kid != keyed_id(self._store_id, body.id):
-                self._find(where, "it is filed under another id than it says")
+        body = self._body(row, where)
+        self._run = None if body is None else body.id
         branches: list[BranchRow] = []
         with self._finding(where):
             branches = self._records.branches(row.no)
-        line = _Lines()
+        line = Lines()
         for branch in branches:
             self._branches += 1
             self._read_branch(branch, line)
         if row.head not in {branch.no for branch in branches}:
             self._find(where, f"its head, branch {row.head}, is not there")
         elif body is not None:
-            self._compare(row, body, line)
+            with self._finding(where):
+                # A row that changed meanwhile is behind the journal: somebody works on the run.
+                if self._records.run(row.kid) == row:
+                    self._compare(row, body, line)
 
-    def _read_branch(self, branch: BranchRow, line: "_Lines") -> None:
+    def _body(self, row: RunRow, where: str) -> RunBody | None:
+        self._run = None
+        with self._finding(where):
+            check_run(self._store_id, row)
+            body = _opened(_decode_run, row.body, where)
+            if row.kid != keyed_id(self._store_id, body.id):
+                self._find(where, "it is filed under another id than it says")
+            return body
+        return None
+
+    def _read_branch(self, branch: BranchRow, line: Lines) -> None:
         where = f"branch {branch.no}"
         first = 0
         with self._finding(where):
@@ -245,7 +212,8 @@ class _Verification:
                 first = seq_of(branch.at) + 1
                 before = self._mac_at(branch)
             check_branch(self._store_id, branch, before)
-        line.grow(branch)
+        if not line.grow(branch):
+            self._find(where, f"it grew from branch {branch.parent}, which is not an older one")
         mac: bytes | None = branch.mac
         expected = row_id(branch.no, first)
         for row in self._rows_of(branch, expected):
@@ -278,7 +246,7 @@ class _Verification:
             self._progress(self._rows, self._total)
 
     def _read_row(
-        self, branch: BranchRow, row: JournalRow, before: bytes | None, line: "_Lines"
+        self, branch: BranchRow, row: JournalRow, before: bytes | None, line: Lines
     ) -> None:
         self._rows += 1
         self._bytes += len(row.body)
@@ -292,20 +260,29 @@ class _Verification:
             for intent in line.new_intents(branch, row.id, decoded):
                 if row.id not in self._records.intended(branch.run, intent):
                     self._find(where, "an effect's intent in it is not indexed")
-            if self._deep:
-                for entry in decoded.entries:
-                    _decode_inside(entry, where)
+            for entry in decoded.entries:
+                self._read_values(entry, where)
 
-    def _compare(self, row: RunRow, body: RunBody, line: "_Lines") -> None:
+    def _read_values(self, entry: journal.Entry, where: str) -> None:
+        """What an entry holds: large values lie beside the journal and must be there and true."""
+        for is_state, found in ((False, values_of(entry)), (True, states_of(entry))):
+            for name, data in found:
+                place = f"{where}, {name}"
+                with self._finding(place):
+                    whole = self._chunks.fetch(data)
+                    if self._deep:
+                        decode_value(whole, place, is_state=is_state)
+
+    def _compare(self, row: RunRow, body: RunBody, line: Lines) -> None:
         """Whether the catalog says of a run what its journal says."""
         where = f"run {body.id}"
         if row.epoch != line.epoch:
             self._find(where, f"its epoch is {row.epoch}, its journal goes up to {line.epoch}")
         last = line.last.get(row.head)
         recorded = Status.RUNNING
-        if isinstance(last, Finished):
+        if isinstance(last, journal.Finished):
             recorded = Status.FINISHED
-        elif isinstance(last, Failed):
+        elif isinstance(last, journal.Failed):
             recorded = next((each for each in Status if each == last.status), Status.FAILED)
         if last is not None and recorded is not body.status:
             self._find(where, f"its status is {body.status}, its journal says {recorded}")
@@ -313,115 +290,11 @@ class _Verification:
             self._find(where, "its agent is not the one its journal was started with")
 
 
-class _Lines:
-    """What the branches of one run have said so far."""
-
-    def __init__(self) -> None:
-        self.epoch = 1
-        self.started: tuple[str, str] | None = None
-        self.last: dict[int, Entry] = {}
-        self._bases: dict[int, list[int]] = {}
-        self._keys: dict[int, dict[str, int]] = {}
-        self._parents: dict[int, tuple[int, int]] = {}
-
-    def grow(self, branch: BranchRow) -> None:
-        """A branch begins."""
-        self._parents[branch.no] = (branch.parent, branch.at)
-        self._bases[branch.no], self._keys[branch.no] = [], {}
-
-    def read(self, branch: BranchRow, id_: int, row: Row) -> Iterator[str]:
-        """Take a row in; says what in it does not fit what came before."""
-        is_first = not branch.parent and seq_of(id_) == 0
-        for entry in row.entries:
-            if isinstance(entry, Started) != is_first or (is_first and len(row.entries) > 1):
-                yield "the start of a run stands in its first row, alone"
-                break
-        for entry in row.entries:
-            if isinstance(entry, Started):
-                self.started = (entry.agent, entry.module)
-            elif isinstance(entry, Resumed):
-                self.epoch = max(self.epoch, entry.epoch)
-            elif isinstance(entry, Based):
-                self._bases[branch.no].append(id_)
-        if row.entries:
-            self.last[branch.no] = row.entries[-1]
-        else:
-            yield "it holds no entries"
-        if row.base != self._newest_base(branch.no, id_):
-            yield f"it names {row.base:#x} as its base, which is not the newest before it"
-
-    def _newest_base(self, branch: int, until: int) -> int:
-        while branch in self._bases:
-            for id_ in reversed(self._bases[branch]):
-                if id_ <= until:
-                    return id_
-            branch, until = self._parents[branch]
-        return -1
-
-    def new_intents(self, branch: BranchRow, id_: int, row: Row) -> Iterator[bytes]:
-        """The intents that a row records for the first time on its line of history."""
-        for entry in row.entries:
-            if isinstance(entry, Intended) and not self._is_known(branch.no, entry.key, id_):
-                self._keys[branch.no][entry.key] = id_
-                text = entry.call.name.encode() + b"\0" + entry.call.digest
-                yield hashlib.sha256(text).digest()[:16]
-
-    def _is_known(self, branch: int, key: str, until: int) -> bool:
-        while branch in self._keys:
-            if self._keys[branch].get(key, until + 1) <= until:
-                return True
-            branch, until = self._parents[branch]
-        return False
-
-
 def _opened(decode: Callable[[bytes], T], body: bytes, where: str) -> T:
     try:
         return decode(open_frame(body, where))
     except (msgspec.DecodeError, RecursionError) as error:
         raise Damaged(where, f"it cannot be decoded ({error})") from error
-
-
-def _decode_inside(entry: Entry, where: str) -> None:
-    """Raise `Damaged` unless every encoded value of an entry can be read.
-
-    A class that this process does not know is no damage: its bytes are a value all the same.
-    """
-    for name, data in _encoded(entry):
-        with contextlib.suppress(NotStorable):
-            values.decode(data, where=f"{where}, {name}")
-    for name, data in _states(entry):
-        try:
-            _decode_any(data)
-        except (msgspec.DecodeError, RecursionError) as error:
-            raise Damaged(f"{where}, {name}", f"it cannot be decoded ({error})") from error
-
-
-def _encoded(entry: Entry) -> Iterator[tuple[str, bytes]]:
-    match entry:
-        case Answer() | Happened() | Noted():
-            yield f"what {entry.call.name} gave", entry.value
-        case Intended():
-            yield f"arguments of {entry.call.name}", entry.args
-        case Started():
-            yield "arguments of the run", entry.args
-        case Finished():
-            yield "result of the run", entry.value
-        case Saved():
-            yield "state at a checkpoint", entry.state
-        case Raised() | Declined() | Failed() if entry.error and entry.error.args is not None:
-            yield "arguments of an error", entry.error.args
-        case _:
-            pass
-
-
-def _states(entry: Entry) -> Iterator[tuple[str, bytes]]:
-    match entry:
-        case Based():
-            yield "base of the state", entry.state
-        case TurnEnded() | LoopLeft() | Finished() if entry.delta is not None:
-            yield "change of the state", entry.delta
-        case _:
-            pass
 
 
 def _silent(_done: int, _total: int) -> None:

@@ -1,0 +1,31 @@
+"""A table as data, and as plain text for whoever is no terminal."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from holdfast.cli.text import line
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Grid:
+    """Rows of text under names; `right` names the columns of numbers."""
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    right: frozenset[str] = frozenset()
+    has_header: bool = True
+
+
+def aligned(grid: Grid) -> str:
+    """A grid as plain text, one row a line, however wide."""
+    rows = [[line(cell) for cell in row] for row in grid.rows]
+    if grid.has_header:
+        rows.insert(0, [name.upper() for name in grid.columns])
+    widths = [max((len(row[n]) for row in rows), default=0) for n in range(len(grid.columns))]
+    return "\n".join(
+        "  ".join(
+            cell.rjust(width) if name in grid.right else cell.ljust(width)
+            for name, cell, width in zip(grid.columns, row, widths, strict=True)
+        ).rstrip()
+        for row in rows
+    )

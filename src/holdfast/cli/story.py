@@ -1,0 +1,107 @@
+"""The story of a run as tables: what it came to, what happened, what to do next."""
+
+from holdfast.cli.carry import restart_command
+from holdfast.cli.config import Config
+from holdfast.cli.grid import Grid
+from holdfast.cli.stores import INTERRUPTED
+from holdfast.cli.text import clock, duration, moment, plural, short, size
+from holdfast.model.run import Status
+from holdfast.report.timeline import Doubt, Event, Timeline
+
+COLUMNS = ("time", "turn", "what", "took", "bytes", "tokens", "outcome")
+
+
+def header(told: Timeline, status: str, config: Config, *, is_held: bool) -> Grid:
+    """What the run is and came to, and the next command where a person has to act."""
+    counts = (
+        (told.turns, "turn"),
+        (told.steps, "step"),
+        (told.effects, "effect"),
+        (told.checkpoints, "checkpoint"),
+        (told.restarts, "restart"),
+    )
+    again = restart_command(told.id, config, (told.module,))
+    took = None
+    if told.created is not None and told.ended is not None:
+        took = (told.ended - told.created).total_seconds()
+    rows = [
+        ("run", told.id),
+        ("agent", f"{told.module}:{told.agent}" + (f" ({told.version})" if told.version else "")),
+        ("arguments", told.asked or "none"),
+        ("status", status),
+        ("created", moment(told.created)),
+        ("took", duration(took)),
+        ("did", ", ".join(plural(count, noun) for count, noun in counts)),
+        ("tokens", _tokens(told.tokens_in, told.tokens_out)),
+        ("stored", f"{size(told.bytes)} in {plural(told.rows, 'row')}"),
+        ("branches", str(told.branches) if told.branches > 1 else ""),
+        ("error", told.error or ""),
+    ]
+    for doubt in told.doubts:
+        rows += _doubt(doubt, again, is_held=is_held)
+    if status == INTERRUPTED or (told.error and not told.doubts):
+        rows.append(("next", f"{again} --redo-turn" if status == Status.DIVERGED else again))
+    return Grid(columns=("", " "), rows=[row for row in rows if row[1]], has_header=False)
+
+
+def _doubt(doubt: Doubt, again: str, *, is_held: bool) -> list[tuple[str, str]]:
+    what = f"{doubt.effect}({doubt.asked}), key {doubt.key}, since {moment(doubt.since)}"
+    if is_held:
+        return [("under way", what)]
+    return [
+        ("in doubt", what),
+        ("", f"if it happened:  {again} --happened {doubt.key}"),
+        ("", f"if it did not:   {again} --not-done {doubt.key}"),
+    ]
+
+
+def event_grid(events: list[Event]) -> Grid:
+    """The events, one row each."""
+    rows = [
+        (
+            clock(event.at),
+            "" if event.turn is None else str(event.turn),
+            _what(event),
+            duration(event.took_s),
+            size(event.bytes),
+            _tokens(event.tokens_in, event.tokens_out),
+            short(_outcome(event)),
+        )
+        for event in events
+    ]
+    right = frozenset({"turn", "took", "bytes", "tokens"})
+    return Grid(columns=COLUMNS, rows=rows, right=right)
+
+
+def _what(event: Event) -> str:
+    match event.kind:
+        case "step" | "effect" | "note":
+            inside = "· " if event.is_inside else ""
+            return short(f"{inside}{event.kind} {event.name}({event.asked})")
+        case "turn":
+            return "turn ended"
+        case "base":
+            return "state kept whole"
+        case "redone":
+            return "turn run anew on a new branch"
+        case _:
+            return f"{event.kind} {event.name}" if event.name else event.kind
+
+
+def _outcome(event: Event) -> str:
+    said = [event.outcome or ""] if event.kind != "step" or event.error else []
+    if event.how and event.how != "call":
+        said.append(f"(known by {event.how})")
+    if event.attempts and event.attempts > 1:
+        said.append(f"(attempt {event.attempts})")
+    return " ".join([*said, event.error or event.value or ""]).strip()
+
+
+def _tokens(tokens_in: int | None, tokens_out: int | None) -> str:
+    if tokens_in is None and tokens_out is None:
+        return ""
+    return f"{_known(tokens_in)} in, {_known(tokens_out)} out"
+
+
+def _known(count: int | None) -> str:
+    return "?" if count is None else str(count)

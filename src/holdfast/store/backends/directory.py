@@ -1,0 +1,70 @@
+"""Objects as files: written beside their place, flushed, renamed, their directory flushed."""
+
+import secrets
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+from holdfast.store.backends.fs import Fs
+from holdfast.store.backends.place import unwritable
+
+_TEMP = ".part"
+
+
+class Directory:
+    """Large bytes under their id, two levels deep: `ab/abcdef…`."""
+
+    def __init__(self, root: Path, fs: Fs) -> None:
+        self._root, self._fs = root, fs
+        self._known: set[bytes] = set()
+        self._lock = threading.Lock()
+
+    def put(self, id_: bytes, data: bytes) -> None:
+        """Keep `data`. Once this returns it survives a power cut."""
+        place = self._place(id_)
+        with self._lock:
+            if id_ in self._known:
+                return
+            try:
+                if not place.exists():
+                    self._write(place, data)
+            except OSError as error:
+                raise unwritable(self._root, error) from error
+            self._known.add(id_)
+
+    def _write(self, place: Path, data: bytes) -> None:
+        self._fs.make_directory(self._root)
+        self._fs.make_directory(place.parent)
+        part = place.with_name(place.name + f".{secrets.token_hex(6)}{_TEMP}")
+        try:
+            self._fs.write_new(part, data)
+            self._fs.rename(part, place)
+        except BaseException:
+            self._fs.remove(part)
+            raise
+
+    def get(self, id_: bytes) -> bytes | None:
+        """The bytes kept under `id_`, or None."""
+        try:
+            return self._fs.read(self._place(id_))
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise unwritable(self._root, error) from error
+
+    def ids(self) -> Iterator[bytes]:
+        """Every id that is kept."""
+        for path in sorted(self._root.glob("??/*")):
+            if path.suffix != _TEMP:
+                yield bytes.fromhex(path.name)
+
+    def sweep(self) -> int:
+        """Remove what a crash left half-written; only when nobody else writes. Says how many."""
+        parts = list(self._root.glob(f"??/*{_TEMP}"))
+        for part in parts:
+            self._fs.remove(part)
+        return len(parts)
+
+    def _place(self, id_: bytes) -> Path:
+        name = id_.hex()
+        return self._root / name[:2] / name

@@ -1,0 +1,73 @@
+"""Every file call of the store in one place, so that a test can lose what was not flushed."""
+
+import os
+from pathlib import Path
+from typing import Protocol
+
+from holdfast import failpoint
+
+
+class Fs(Protocol):
+    """The few acts a file of the store is made with."""
+
+    def write_new(self, path: Path, data: bytes) -> None:
+        """Make a file that was not there, whole and flushed."""
+
+    def rename(self, source: Path, target: Path) -> None:
+        """Give a file its name, durably: its directory is flushed."""
+
+    def make_directory(self, path: Path) -> None:
+        """Make a directory if it is missing, durably: its parent is flushed."""
+
+    def read(self, path: Path) -> bytes:
+        """All bytes of a file."""
+
+    def remove(self, path: Path) -> None:
+        """Remove a file if it is there."""
+
+
+class RealFs:
+    """The file system of this machine."""
+
+    def write_new(self, path: Path, data: bytes) -> None:
+        """Make a file that was not there, whole and flushed."""
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            rest = memoryview(data)
+            while rest:
+                rest = rest[os.write(fd, rest) :]
+            failpoint.reach("file.flushing")
+            os.fsync(fd)
+            failpoint.reach("file.flushed")
+        finally:
+            os.close(fd)
+
+    def rename(self, source: Path, target: Path) -> None:
+        """Give a file its name, durably."""
+        failpoint.reach("file.naming")
+        os.rename(source, target)
+        failpoint.reach("file.named")
+        self._flush_directory(target.parent)
+
+    def make_directory(self, path: Path) -> None:
+        """Make a directory if it is missing, durably."""
+        if not path.is_dir():
+            path.mkdir(mode=0o700, exist_ok=True)
+            self._flush_directory(path.parent)
+
+    def _flush_directory(self, path: Path) -> None:
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            failpoint.reach("directory.flushing")
+            os.fsync(fd)
+            failpoint.reach("directory.flushed")
+        finally:
+            os.close(fd)
+
+    def read(self, path: Path) -> bytes:
+        """All bytes of a file."""
+        return path.read_bytes()
+
+    def remove(self, path: Path) -> None:
+        """Remove a file if it is there."""
+        path.unlink(missing_ok=True)

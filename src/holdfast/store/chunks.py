@@ -1,0 +1,49 @@
+"""Large values, kept once under the hash of their bytes and shared by every run that holds them.
+
+Where a value would stand, a reference of 41 bytes stands instead: the mark 0xFF, SHA-256, length.
+A chunk is durable before the row that names it; reading it checks hash and length.
+"""
+
+import hashlib
+
+from holdfast.errors import Damaged
+from holdfast.store.backends.base import Objects
+from holdfast.store.codec.frame import open_frame, seal
+
+CHUNK_BYTES_MIN = 64 * 1024
+MARK = 0xFF
+_REFERENCE_BYTES = 41
+
+
+class Chunks:
+    """Puts large bytes aside and brings them back."""
+
+    def __init__(self, objects: Objects) -> None:
+        self._objects = objects
+
+    def keep(self, data: bytes) -> bytes:
+        """`data` itself if it is small, else a reference under which it is now durable."""
+        if len(data) < CHUNK_BYTES_MIN:
+            return data
+        id_ = hashlib.sha256(data).digest()
+        self._objects.put(id_, seal(data))
+        return bytes([MARK]) + id_ + len(data).to_bytes(8, "big")
+
+    def fetch(self, data: bytes) -> bytes:
+        """What `keep` was given, checked."""
+        if not is_reference(data):
+            return data
+        id_, length = data[1:33], int.from_bytes(data[33:], "big")
+        where = f"chunk {id_.hex()}"
+        body = self._objects.get(id_)
+        if body is None:
+            raise Damaged(where, "it is named but not there")
+        found = open_frame(body, where)
+        if len(found) != length or hashlib.sha256(found).digest() != id_:
+            raise Damaged(where, "its bytes do not match its name")
+        return found
+
+
+def is_reference(data: bytes) -> bool:
+    """Whether bytes where a value stands name a chunk."""
+    return len(data) == _REFERENCE_BYTES and data[0] == MARK

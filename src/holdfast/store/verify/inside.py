@@ -1,0 +1,61 @@
+"""The encoded values inside an entry, and whether they can be read."""
+
+import contextlib
+from collections.abc import Iterator
+
+import msgspec
+
+from holdfast.errors import Damaged, NotStorable
+from holdfast.model import journal
+from holdfast.store.codec import values
+
+_decode_any = msgspec.msgpack.Decoder().decode
+
+
+def decode_value(data: bytes, where: str, *, is_state: bool) -> None:
+    """Raise `Damaged` unless a value can be read from `data`.
+
+    A class that this process does not know is no damage: its bytes are a value all the same.
+    """
+    if is_state:
+        try:
+            _decode_any(data)
+        except (msgspec.DecodeError, RecursionError) as error:
+            raise Damaged(where, f"it cannot be decoded ({error})") from error
+    else:
+        with contextlib.suppress(NotStorable):
+            values.decode(data, where=where)
+
+
+def values_of(entry: journal.Entry) -> Iterator[tuple[str, bytes]]:
+    """Encoded values of an entry, each with its name."""
+    match entry:
+        case journal.Answer() | journal.Happened() | journal.Noted():
+            yield f"what {entry.call.name} gave", entry.value
+        case journal.Intended():
+            yield f"arguments of {entry.call.name}", entry.args
+        case journal.Started():
+            yield "arguments of the run", entry.args
+        case journal.Finished():
+            yield "result of the run", entry.value
+        case journal.Saved():
+            yield "state at a checkpoint", entry.state
+        case journal.Raised() | journal.Declined() | journal.Failed() if (
+            entry.error and entry.error.args is not None
+        ):
+            yield "arguments of an error", entry.error.args
+        case _:
+            pass
+
+
+def states_of(entry: journal.Entry) -> Iterator[tuple[str, bytes]]:
+    """Bases and changes of the state that an entry holds, each with its name."""
+    match entry:
+        case journal.Based():
+            yield "base of the state", entry.state
+        case journal.TurnEnded() | journal.LoopLeft() | journal.Finished() if (
+            entry.delta is not None
+        ):
+            yield "change of the state", entry.delta
+        case _:
+            pass

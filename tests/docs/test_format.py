@@ -1,0 +1,110 @@
+"""The page of the stored format says what the code writes."""
+
+import inspect
+import re
+import typing
+
+import msgspec
+import pytest
+
+from holdfast.capture import wire as state
+from holdfast.model import journal
+from holdfast.model.ids import Range
+from holdfast.model.limits import SLA, Every
+from holdfast.model.run import Holder, RunBody, Status
+from holdfast.store.backends import heads
+from holdfast.store.backends.connection import APPLICATION
+from holdfast.store.backends.schema import FORMAT, TABLES
+from holdfast.store.codec import frame, values, wire
+from tests.docs.blocks import ROOT
+
+PAGE = (ROOT / "docs" / "format.md").read_text(encoding="utf-8")
+
+ENTRIES: list[type[msgspec.Struct]] = list(typing.get_args(journal.Entry))
+PARTS: list[type[msgspec.Struct]] = [
+    journal.Call,
+    journal.Asked,
+    journal.Usage,
+    journal.Error,
+    Range,
+    Holder,
+    Every,
+    SLA,
+]
+
+
+def items(struct: type[msgspec.Struct]) -> str:
+    return ", ".join(f"`{name}`" for name in struct.__struct_fields__)
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_each_table_is_defined_word_for_word(name: str) -> None:
+    assert TABLES[name] in PAGE.splitlines()
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.__name__)
+def test_each_entry_has_its_tag_and_its_items_in_order(entry: type[msgspec.Struct]) -> None:
+    tag = entry.__struct_config__.tag
+    [row] = re.findall(rf"^\| {tag} \| `{entry.__name__}`: .* \| (.*) \|$", PAGE, re.MULTILINE)
+
+    assert entry.__struct_config__.array_like
+    assert items(entry) == row
+
+
+@pytest.mark.parametrize("part", PARTS, ids=lambda part: part.__name__)
+def test_each_part_of_an_entry_has_its_items_in_order(part: type[msgspec.Struct]) -> None:
+    is_map = "" if part.__struct_config__.array_like else r" \(a map\)"
+    [row] = re.findall(rf"^\| `{part.__name__}`{is_map}: .* \| (.*) \|$", PAGE, re.MULTILINE)
+
+    assert items(part) == row
+
+
+def test_the_catalog_entry_of_a_run_has_each_of_its_keys() -> None:
+    section = PAGE[PAGE.index("## 5. ") : PAGE.index("## 6. ")]
+
+    assert [] == [name for name in RunBody.__struct_fields__ if f"`{name}`" not in section]
+    assert [] == [status for status in Status if f"`{status}`" not in section]
+
+
+@pytest.mark.parametrize("module", [values, state], ids=lambda module: module.__name__)
+def test_each_line_of_a_table_in_the_code_stands_on_the_page(module: object) -> None:
+    rows = re.findall(r"^\| \d.*\|$", inspect.getdoc(module) or "", re.MULTILINE)
+
+    assert rows
+    assert [] == [row for row in map(_bare, rows) if row not in {*map(_bare, PAGE.splitlines())}]
+
+
+def test_each_code_of_an_item_is_explained() -> None:
+    codes = {
+        code
+        for name, code in vars(wire).items()
+        if name.isupper() and isinstance(code, int) and not name.startswith(("FORM", "MAX"))
+        if not name.endswith("_MAX")
+    }
+    section = PAGE[PAGE.index("## 8. ") : PAGE.index("## 9. ")]
+    explained = {
+        int(code)
+        for row in re.findall(r"^\| ([\d, ]+) \|", section, re.MULTILINE)
+        for code in row.split(", ")
+    }
+
+    assert codes == explained
+
+
+def test_the_header_of_a_frame_has_the_fields_of_the_page() -> None:
+    section = PAGE[PAGE.index("## 4. ") : PAGE.index("## 5. ")]
+    sizes = [int(size) for size in re.findall(r"^\| (\d) \|", section, re.MULTILINE)]
+
+    assert bytes.fromhex("01 00 0000 00000003") + b"abc" == frame.seal(b"abc")
+    assert [1, 1, 2, 4] == sizes
+
+
+def test_the_numbers_that_name_the_format_are_there() -> None:
+    assert f"`{APPLICATION:#010X}`".replace("0X", "0x") in PAGE
+    assert f"`user_version` is {FORMAT}" in PAGE
+    assert f"`heads` has {heads.SLOTS} slots" in PAGE
+
+
+def _bare(row: str) -> str:
+    """A line of a table without words that point into the code."""
+    return re.sub(r" \(see `\w+`\)", "", row)

@@ -1,0 +1,355 @@
+"""`store.run` starts, continues, or returns what is recorded; one id is one run."""
+# ruff: noqa: ARG001 an agent takes its run first, needed or not
+
+from typing import Any
+
+import pytest
+
+import holdfast
+from tests.engine.kit import RUN, Crash, Stage, World
+
+
+class Boom(Exception):
+    """An error of the agent's own."""
+
+
+def test_a_finished_run_gives_its_recorded_result_and_calls_nothing(
+    stage: Stage, world: World
+) -> None:
+    @holdfast.step
+    def chat(n: int) -> str:
+        return world.ask(f"chat {n}")
+
+    @holdfast.agent
+    def agent(run: holdfast.Run, n: int) -> dict[str, Any]:
+        world.ask("agent")
+        return {"said": chat(n), "turn": (1, 2)}
+
+    first = stage.live(agent, 7)
+    again = stage.live(agent, 7)
+    unasked = stage.live(agent)
+
+    assert {"said": "chat 7#1", "turn": (1, 2)} == first == again == unasked
+    assert ["agent", "chat 7"] == world.asked
+    assert holdfast.Status.FINISHED is stage.info().status
+
+
+def test_the_first_result_is_what_a_later_call_gets(stage: Stage) -> None:
+    @holdfast.agent
+    def agent(run: holdfast.Run) -> Any:  # noqa: ANN401 its kind is what is tested
+        run.state["deep"] = {"list": [1, {"a": 2}]}
+        return run.state
+
+    first, again = stage.live(agent), stage.live(agent)
+
+    assert {"deep": {"list": [1, {"a": 2}]}} == first == again
+    assert dict is type(first) is type(again)
+    assert list is type(first["deep"]["list"])
+
+
+def test_a_failed_run_raises_run_failed_with_its_cause_now_and_later(stage: Stage) -> None:
+    raised = Boom("no luck", 3)
+
+    @holdfast.agent
+    def agent(run: holdfast.Run) -> None:
+        raise raised
+
+    first = stage.fault(agent)
+    again = stage.fault(agent)
+
+    assert isinstance(first, holdfast.RunFailed)
+    assert raised is first.__cause__
+    assert isinstance(again, holdfast.RunFailed)
+    assert str(first) == str(again)
+    assert "run run-1 failed with Boom" in str(again)
+    assert "no luck" in str(again)
+    assert "restart" in str(again)
+    assert isinstance(again.__cause__, holdfast.StepError)
+    assert holdfast.Status.FAILED is stage.info().status
+    assert "Boom" in (stage.info().error or "")
+
+
+def test_the_cause_comes_back_as_its_class_where_that_is_known(stage: Stage) -> None:
+    @holdfast.agent
+    def agent(run: holdfast.Run) -> None:
+        raise KeyError("order")
+
+    stage.fault(agent)
+    again = stage.fault(agent)
+
+    assert isinstance(again.__cause__, KeyError)
+    assert ("order",) == again.__cause__.args
+
+
+def test_restart_tries_a_failed_run_again(stage: Stage, world: World) -> None:
+    is_fixed = False
+
+    @holdfast.step
+    def chat() -> str:
+        return world.ask("chat")
+
+    @holdfast.agent
+    def agent(run: holdfast.Run, word: str) -> str:
+        said = chat()
+        if not is_fixed:
+            raise Boom
+        return said + word
+
+    stage.fault(agent, "!")
+    is_fixed = True
+    result = stage.restart(agent)
+
+    assert "chat#1!" == result
+    assert ["chat"] == world.asked
+    assert "chat#1!" == stage.live(agent, "!")
+
+
+@pytest.mark.parametrize("error", [holdfast.NotDone("card"), holdfast.StepError("a.B", "c")])
+def test_errors_that_agents_raise_themselves_fail_the_run_like_any_other(
+    stage: Stage, error: Exception
+) -> None:
+    @holdfast.agent
+    def agent(run: holdfast.Run) -> None:
+        raise error
+
+    found = stage.fault(agent)
+
+    assert isinstance(found, holdfast.RunFailed)
+    assert error is found.__cause__
+
+
+def test_another_agent_under_a_used_id_is_refused_and_both_are_shown(stage: Stage) -> None:
+    @holdfast.agent
+    def one(run: holdfast.Run) -> int:
+        return 1
+
+    @holdfast.agent
+    def two(run: holdfast.Run) -> int:
+        return 2
+
+    stage.live(one)
+    error = stage.fault(two)
+
+    assert isinstance(error, holdfast.AgentMismatch)
+    assert ".one" in str(error)
+    assert ".two" in str(error)
+    assert RUN in str(error)
+    assert holdfast.AgentMismatch.remedy in str(error)
+    assert 1 == stage.live(one)
+
+
+@pytest.mark.parametrize("is_finished", [True, False])
+def test_other_arguments_under_a_used_id_are_refused_and_both_are_shown(
+    stage: Stage, is_finished: bool
+) -> None:
+    @holdfast.agent
+    def agent(run: holdfast.Run, symbol: str, qty: int = 1) -> str:
+        if not is_finished:
+            raise Crash
+        return symbol
+
+    if is_finished:
+        stage.live(agent, "KELP")
+    else:
+        stage.die(agent, "KELP")
+    before = stage.journal()
+
+    error = stage.fault(agent, "ROCK", qty=2)
+
+    assert isinstance(error, holdfast.AgentMismatch)
+    assert "symbol='KELP', qty=1" in str(error) or "qty=1, symbol='KELP'" in str(error)
+    assert "'ROCK'" in str(error)
+    assert "qty=2" in str(error)
+    assert before == stage.journal()
+
+
+def test_arguments_by_place_by_name_and_by_default_are_the_same_run(stage: Stage) -> None:
+    @holdfast.agent
+    def agent(run: holdfast.Run, symbol: str, qty: int = 1, *, note: str = "") -> list[Any]:
+        return [symbol, qty, note]
+
+    stage.live(agent, "KELP")
+
+    assert ["KELP", 1, ""] == stage.live(agent, symbol="KELP")
+    assert ["KELP", 1, ""] == stage.live(agent, "KELP", 1, note="")
+
+
+@pytest.mark.parametrize("call", ["run", "restart"])
+def test_a_changed_signature_is_refused_and_both_are_shown(stage: Stage, call: str) -> None:
+    def declare(is_new: bool) -> holdfast.Agent[..., Any]:
+        if is_new:
+
+            @holdfast.agent
+            def agent(run: holdfast.Run, ticker: str, venue: str) -> str:
+                return ticker + venue
+        else:
+
+            @holdfast.agent
+            def agent(run: holdfast.Run, symbol: str) -> str:
+                raise Crash
+
+        return agent
+
+    stage.die(declare(is_new=False), "KELP")
+    new = declare(is_new=True)
+    with pytest.raises(holdfast.AgentMismatch) as caught:
+        stage.live(new, "KELP", "NYSE") if call == "run" else stage.restart(new)
+
+    assert "symbol='KELP'" in str(caught.value)
+    assert "venue" in str(caught.value)
+
+
+def test_a_run_inside_a_run_is_refused(stage: Stage) -> None:
+    @holdfast.agent
+    def inner(run: holdfast.Run) -> int:
+        return 1
+
+    @holdfast.step
+    def via_step(store_path: str) -> int:
+        with holdfast.open(store_path) as other:
+            return other.run(inner)
+
+    @holdfast.agent
+    def outer(run: holdfast.Run, how: str) -> list[str]:
+        with pytest.raises(holdfast.NestedCall) as plain:
+            store.run(inner, id="inner")
+        with pytest.raises(holdfast.NestedCall) as in_step:
+            via_step(how)
+        return [str(plain.value), str(in_step.value)]
+
+    with stage.open() as store:
+        plain, in_step = store.run(outer, str(stage.path) + "-other", id=RUN)
+
+        assert "inner" in plain
+        assert RUN in plain
+        assert "via_step" in in_step
+        assert [RUN] == [info.id for info in store.runs()]
+
+
+@pytest.mark.parametrize(
+    "bad", ["", " x", "x ", "a\nb", "a\0b", "x" * 201, "\ud800", 42, b"run", ["x"], ("a",)]
+)
+def test_an_id_that_cannot_name_a_run_is_refused(stage: Stage, bad: Any) -> None:  # noqa: ANN401
+    @holdfast.agent
+    def agent(run: holdfast.Run) -> None: ...
+
+    error = stage.fault(agent, id=bad)
+
+    assert isinstance(error, holdfast.UsageError)
+    assert "run id" in str(error)
+    with stage.open() as store:
+        assert [] == store.runs()
+
+
+@pytest.mark.parametrize("good", ["a", "x" * 200, "größe/ß 42", "../../etc", "日本", "a'; DROP"])
+def test_an_id_is_any_printable_text(stage: Stage, good: str) -> None:
+    @holdfast.agent
+    def agent(run: holdfast.Run) -> str:
+        return run.id
+
+    assert good == stage.live(agent, id=good)
+    assert good == stage.info(good).id
+
+
+def test_without_an_id_each_run_is_given_its_own(stage: Stage) -> None:
+    @holdfast.agent
+    def agent(run: holdfast.Run) -> str:
+        return run.id
+
+    with stage.open() as store:
+        one, two = store.run(agent), store.run(agent)
+
+        assert one != two
+        assert one.startswith("agent-")
+        assert [two, one] == [info.id for info in store.runs()]
+
+
+def test_an_unknown_run_is_named_with_where_to_look(stage: Stage) -> None:
+    with stage.open() as store:
+        for ask in (store.get, store.restart):
+            with pytest.raises(holdfast.UnknownRun) as caught:
+                ask("nobody")
+
+            assert "nobody" in str(caught.value)
+            assert str(stage.path) in str(caught.value)
+
+
+def test_what_is_no_agent_is_refused(stage: Stage) -> None:
+    def bare(run: holdfast.Run) -> None: ...
+
+    with stage.open() as store, pytest.raises(holdfast.UsageError, match=r"@holdfast\.agent"):
+        store.run(bare)  # type: ignore[call-overload]  # what is tested
+
+
+def test_runs_are_listed_newest_first_and_by_status(stage: Stage) -> None:
+    @holdfast.agent
+    def agent(run: holdfast.Run, what: str) -> None:
+        if what == "fail":
+            raise Boom
+        if what == "die":
+            raise Crash
+
+    stage.live(agent, "finish", id="a")
+    stage.fault(agent, "fail", id="b")
+    stage.die(agent, "die", id="c")
+
+    with stage.open() as store:
+        assert ["c", "b", "a"] == [info.id for info in store.runs()]
+        assert ["c"] == [info.id for info in store.runs(limit=1)]
+        assert ["b"] == [info.id for info in store.runs(status="failed")]
+        assert store.get("c").is_interrupted
+        assert not store.get("a").is_interrupted
+        assert "c" == store.runs(status=holdfast.Status.RUNNING)[0].id
+
+
+def test_the_version_of_an_agent_is_recorded(stage: Stage) -> None:
+    @holdfast.agent(version="2.1")
+    def agent(run: holdfast.Run) -> None: ...
+
+    stage.live(agent)
+
+    assert "2.1" == stage.info().version
+
+
+def test_a_closed_store_says_so(stage: Stage) -> None:
+    @holdfast.agent
+    def agent(run: holdfast.Run) -> int:
+        return 1
+
+    with stage.open() as store:
+        store.run(agent, id=RUN)
+    store.close()
+
+    for ask in (
+        lambda: store.run(agent, id=RUN),
+        lambda: store.get(RUN),
+        store.runs,
+        lambda: store.restart(RUN),
+        lambda: store.resolve(RUN, "key", happened=True),
+    ):
+        with pytest.raises(holdfast.StoreClosed, match=r"holdfast\.open"):
+            ask()
+
+
+def test_a_declaration_that_cannot_work_is_refused_where_it_stands() -> None:
+    with pytest.raises(holdfast.UsageError, match="takes no run"):
+
+        @holdfast.agent  # type: ignore[arg-type]  # what is tested
+        def no_run() -> None: ...
+
+    with pytest.raises(holdfast.UsageError, match="generator"):
+
+        @holdfast.step
+        def tokens() -> Any:  # noqa: ANN401
+            yield 1
+
+    with pytest.raises(holdfast.UsageError, match="nonce"):
+
+        @holdfast.step(ignore="nonce")
+        def ask(text: str) -> str:
+            return text
+
+    with pytest.raises(holdfast.UsageError, match="order"):
+
+        @holdfast.effect(key="order")
+        def pay(amount: int) -> None: ...
