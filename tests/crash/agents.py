@@ -62,6 +62,14 @@ def read(turn: int) -> Answer:
 
 
 @holdfast.step
+def wait(gate: str) -> Answer:
+    answer = _answer(f"wait {gate}")
+    while not (outside.place / gate).exists():
+        time.sleep(0.01)
+    return answer
+
+
+@holdfast.step
 async def acancel() -> Answer:
     answer = _answer("cancel")
     if not (outside.place / FIXED).exists():
@@ -233,6 +241,12 @@ async def cancelled(run: holdfast.Run) -> list[Answer]:
 
 
 @holdfast.agent
+def gated(run: holdfast.Run) -> list[Answer]:
+    """Waits inside a step, twice, for a file that the test makes."""
+    return _loop(run, lambda turn: [got(think(turn)), got(wait(f"gate-{min(turn, 1)}"))])
+
+
+@holdfast.agent
 def refused(run: holdfast.Run) -> list[Answer]:
     def ask(turn: int) -> list[Answer]:
         try:
@@ -266,25 +280,24 @@ def redone(run: holdfast.Run) -> list[Answer]:
     return _loop(run, ask)
 
 
-AGENTS: dict[str, holdfast.Agent[..., Any]] = {
-    agent.name: agent
-    for agent in (
-        one_step,
-        probed,
-        idempotent,
-        neither,
-        gathered,
-        threads,
-        turnless,
-        mixed,
-        idle,
-        large,
-        cancelled,
-        refused,
-        failing,
-        redone,
-    )
-}
+KILLED = (
+    one_step,
+    probed,
+    idempotent,
+    neither,
+    gathered,
+    threads,
+    turnless,
+    mixed,
+    idle,
+    large,
+    cancelled,
+    refused,
+    failing,
+    redone,
+)
+"""The agents that are killed wherever they can be."""
+AGENTS: dict[str, holdfast.Agent[..., Any]] = {agent.name: agent for agent in (*KILLED, gated)}
 
 
 def carry_out(store: holdfast.Store, name: str) -> list[Answer]:

@@ -22,12 +22,23 @@ from holdfast.testing.kill import await_tracer
 from tests.crash import agents
 
 LIFE_S_MAX = 60
+STORE = "store"
 COUNTED = "counted"
-FINISHED, BROKEN, IN_DOUBT, STORE_ERROR = 0, 1, 3, 4
+FINISHED, BROKEN = 0, 1
+STOPPED: dict[type[Exception], int] = {
+    holdfast.InDoubt: 3,
+    holdfast.Fenced: 4,
+    holdfast.RunHeld: 5,
+    holdfast.StoreError: 6,
+}
+"""The exit status for each error that a life may end with."""
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):
-    """One life: which agent, where, and how it may end early."""
+    """One life: which agent, where, and how it may end early.
+
+    `stall_s` is how long a holder of the run may be silent before this life takes it over.
+    """
 
     agent: str
     place: str
@@ -35,6 +46,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     is_traced: bool = False
     count: list[str] = []
     """Failpoints whose reaching is counted, into the file `COUNTED`."""
+    stall_s: float = 8.0
     file_bytes_max: int = 0
     """No file may grow beyond this; 0 is no limit."""
 
@@ -61,7 +73,7 @@ def _child(order: Order) -> int:
             await_tracer()
         failpoint.arm_from(order.failpoint)
         counted = _count(order.count, Path(order.place, COUNTED))
-        status = live(order.agent, Path(order.place))
+        status = live(order)
         if counted:
             Path(order.place, COUNTED).write_text(json.dumps(counted), encoding="utf-8")
     except BaseException:  # noqa: BLE001 a child ends here, whatever it was
@@ -84,21 +96,19 @@ def _count(names: list[str], file: Path) -> Mapping[str, int]:
     return counted
 
 
-def live(name: str, place: Path) -> int:
+def live(order: Order) -> int:
     """One life of a run: started or continued, to its end or its death."""
+    place = Path(order.place)
     agents.outside.place = place
     agents.outside.note("life")
     try:
-        with holdfast.open(place / "store") as store:
+        with holdfast.open(place / STORE, stall=order.stall_s) as store:
             if store.runs(status=holdfast.Status.IN_DOUBT):
                 _resolve(store)
-            answers = agents.carry_out(store, name)
-    except holdfast.InDoubt as doubt:
-        agents.outside.note("doubt", doubt.effect, doubt.key)
-        return IN_DOUBT
-    except holdfast.StoreError as error:
-        agents.outside.note("error", type(error).__name__, str(error))
-        return STORE_ERROR
+            answers = agents.carry_out(store, order.agent)
+    except tuple(STOPPED) as error:
+        agents.outside.note(type(error).__name__, str(error))
+        return next(status for kind, status in STOPPED.items() if isinstance(error, kind))
     agents.outside.note("result", json.dumps(answers))
     return FINISHED
 

@@ -14,7 +14,7 @@ LOG, WORLD = "log", "world"
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """`kind` is life, asked, got, doubt or result in the log; in the world it is a key."""
+    """`kind` is life, asked, got, result or an error in the log; in the world it is a key."""
 
     kind: str
     what: str

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from holdfast.testing.kill import Failpoint, Syscall, is_strace_here
-from tests.crash.agents import AGENTS
+from tests.crash.agents import KILLED
 from tests.crash.nursery import Order
 from tests.crash.trial import Nursery, Tally
 from tests.crash.ward import Ward
@@ -23,7 +23,7 @@ FRESH_MAX = 6
 """The same for a new store, whose calls are mostly one loop that makes its log long."""
 CREATED = Failpoint(name="run.created")
 
-every_agent = pytest.mark.parametrize("agent", AGENTS)
+every_agent = pytest.mark.parametrize("agent", [agent.name for agent in KILLED])
 
 
 @every_agent

@@ -20,13 +20,12 @@ from holdfast.store.verify import verify
 from holdfast.testing.kill import Failpoint, Syscall, attach
 from tests.crash import verdict
 from tests.crash.agents import AGENTS, RUN
-from tests.crash.nursery import FINISHED, IN_DOUBT, STORE_ERROR, Order
+from tests.crash.nursery import FINISHED, STOPPED, STORE, Order
 from tests.crash.outside import Outside
 from tests.crash.verdict import Reference
 
 ROOT = Path(__file__).resolve().parents[2]
 LIVES_MAX = 20
-STORE = "store"
 CALLS = ("write", "pwrite64", "fdatasync", "fsync", "ftruncate", "unlink")
 """System calls that change what a disk holds."""
 
@@ -149,26 +148,25 @@ def _live_on(nursery: Nursery, order: Order, deaths: list[Death], tally: Tally) 
     for _ in range(LIVES_MAX):
         at = deaths.pop(0) if deaths else None
         status = nursery.live(order, at)
-        match status:
-            case 0:
-                return
-            case -9 if at is not None:
-                tally.killed_at.append(at.name)
-            case _ if status == IN_DOUBT:
-                tally.doubts += 1
-                tally.unlisted += _unlisted(order)
-                deaths[:0] = [at] if at else []  # It waits in the next life.
-            case _ if status == STORE_ERROR and isinstance(at, Syscall) and at.error:
-                tally.faults += 1
-            case _:
-                log = Outside(Path(order.place)).log()
-                raise AssertionError(f"a life ended with status {status} after {log[-1]}")
+        if status == FINISHED:
+            return
+        if status == -signal.SIGKILL and at is not None:
+            tally.killed_at.append(at.name)
+        elif status == STOPPED[holdfast.InDoubt]:
+            tally.doubts += 1
+            tally.unlisted += _unlisted(order)
+            deaths[:0] = [at] if at else []  # It waits in the next life.
+        elif status == STOPPED[holdfast.StoreError] and isinstance(at, Syscall) and at.error:
+            tally.faults += 1
+        else:
+            last = Outside(Path(order.place)).log()[-1]
+            raise AssertionError(f"a life ended with status {status} after {last}")
     raise AssertionError(f"the run did not end in {LIVES_MAX} lives")
 
 
 def _unlisted(order: Order) -> list[str]:
     """The run stopped as in doubt: the effect, if the store does not list it by its key."""
-    key = Outside(Path(order.place)).log()[-1].token
+    key = re.findall(r"key (\w+)", Outside(Path(order.place)).log()[-1].what)[0]
     with holdfast.open(Path(order.place, STORE)) as store:
         listed = {run.id: run.error or "" for run in store.runs(status=holdfast.Status.IN_DOUBT)}
     return [] if key in listed.get(RUN, "") else [f"{key} is not in {listed}"]

@@ -12,8 +12,9 @@ from typing import TypeVar
 
 import msgspec
 
+import holdfast
 from tests.crash import verdict
-from tests.crash.nursery import COUNTED, FINISHED, IN_DOUBT, Order
+from tests.crash.nursery import COUNTED, FINISHED, STOPPED, Order
 from tests.crash.outside import Outside
 from tests.crash.trial import Death, Nursery, Tally, survive
 from tests.crash.verdict import Reference
@@ -75,7 +76,7 @@ class Ward:
         def live(nursery: Nursery) -> None:
             for death in deaths:
                 nursery.live(order, death)
-            while IN_DOUBT == (status := nursery.live(counting)):
+            while STOPPED[holdfast.InDoubt] == (status := nursery.live(counting)):
                 pass
             assert FINISHED == status
 

@@ -1,10 +1,13 @@
 """A process that lives one life of the agent, and what is heard of it outside."""
 
+import contextlib
 import json
 import queue
+import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -39,6 +42,15 @@ class Process:
         self._heard: queue.SimpleQueue[Event | None] = queue.SimpleQueue()
 
     def __enter__(self) -> Self:
+        try:
+            with _uninterrupted():
+                self._start()
+        except BaseException:
+            self._stop()
+            raise
+        return self
+
+    def _start(self) -> None:
         scene = self._scene
         told = map(str, (scene.store, scene.world, scene.tickets, scene.pace))
         self._process = subprocess.Popen(  # noqa: S603 our own module, in our own interpreter
@@ -50,7 +62,6 @@ class Process:
         assert self._process.stdout is not None
         self._listener = threading.Thread(target=self._listen, args=(self._process.stdout,))
         self._listener.start()
-        return self
 
     def _listen(self, stdout: IO[str]) -> None:
         for line in stdout:
@@ -80,9 +91,25 @@ class Process:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self._stop()
+
+    def _stop(self) -> None:
         self._process.kill()
         self._process.wait()
         self._listener.join()
         for stream in (self._process.stdout, self._process.stderr):
             if stream is not None:
                 stream.close()
+
+
+@contextlib.contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Hold Ctrl-C back for a moment: a process that is being started must not be left alone."""
+    held: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _frame: held.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if held:
+            signal.raise_signal(signal.SIGINT)

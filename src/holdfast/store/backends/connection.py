@@ -81,7 +81,8 @@ def check(link: sqlite3.Connection, file: Path) -> bytes:
         raise Damaged(f"{file}, schema", f"{name} is not defined as Holdfast defines it")
     meta = dict(link.execute("SELECT key, value FROM meta").fetchall())
     if meta.get("incompat"):
-        flags = meta["incompat"].decode("utf-8", "replace")
+        asked = meta["incompat"]
+        flags = asked.decode("utf-8", "replace") if isinstance(asked, bytes) else str(asked)
         raise NewerFormat(str(file.parent), f"{version} with {flags}", str(FORMAT))
     store_id = meta.get("store_id")
     if not isinstance(store_id, bytes) or len(store_id) != 16:  # noqa: PLR2004 a store id has 16 bytes

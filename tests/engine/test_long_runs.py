@@ -1,0 +1,193 @@
+"""Long runs: bases are written now and then, and what is restored from them is the state."""
+# ruff: noqa: ARG001 an agent takes its run first, needed or not
+
+import copy
+import random
+from typing import Any
+
+import pytest
+
+import holdfast
+from holdfast.engine.turns import BASE_BYTES_MIN
+from holdfast.model.journal import Based
+from tests.engine.kit import Crash, Stage, World
+
+TURNS = 320
+
+
+def text(of: object, size: int) -> str:
+    """Text that is the same each time and does not compress away."""
+    return random.Random(repr(of)).randbytes(size // 2).hex()  # noqa: S311 it is to repeat
+
+
+def change(state: Any, turn: int, reply: Any) -> None:  # noqa: ANN401 state, or its twin
+    """What a busy agent does to its state in a turn."""
+    state.setdefault("messages", []).append(reply)
+    state.setdefault("by turn", {})[turn] = reply["parts"]
+    reply["parts"].append({"late": turn})
+    state["tags"] = state.get("tags", set()) | {turn % 7}
+    if turn % 5 == 0:
+        del state["messages"][: len(state["messages"]) // 3]
+    if turn % 11 == 0:
+        state["by turn"].pop(turn - 11, None)
+        state["messages"].insert(0, {"role": "system", "n": turn})
+    if turn % 13 == 0:
+        state["messages"].reverse()
+        state["nested"] = {"deep": [[turn], {"n": {turn: (turn, text(turn, 40))}}]}
+
+
+def expected(turns: int) -> dict[str, Any]:
+    twin: dict[str, Any] = {}
+    for turn in range(turns):
+        change(twin, turn, answer(turn))
+    return twin
+
+
+def answer(turn: int) -> dict[str, Any]:
+    return {"role": "assistant", "text": text(turn, 900), "parts": [turn, {"t": text(-turn, 90)}]}
+
+
+def test_hundreds_of_turns_are_restored_exactly_wherever_the_run_was_cut(stage: Stage) -> None:
+    asked: list[int] = []
+    cuts = {1, 40, 41, 42, 77, 100, 101, 163, 200, 250, 251, 319}
+    seen: list[tuple[int, Any]] = []
+
+    @holdfast.step
+    def chat(turn: int) -> dict[str, Any]:
+        asked.append(turn)
+        return answer(turn)
+
+    @holdfast.agent
+    def agent(run: holdfast.Run) -> int:
+        chat(-1)
+        is_first = True
+        for turn in run.turns():
+            if is_first:
+                seen.append((turn, copy.deepcopy(holdfast.plain(run.state))))
+                is_first = False
+            reply = chat(turn)
+            if turn in cuts:
+                cuts.remove(turn)
+                raise Crash
+            change(run.state, turn, reply)
+            if turn == TURNS - 1:
+                return turn
+        raise AssertionError
+
+    for _ in range(12):
+        stage.die(agent)
+
+    assert TURNS - 1 == stage.live(agent)
+    assert list(range(-1, TURNS)) == asked
+    for turn, state in seen:
+        assert expected(turn) == state
+        assert list(expected(turn)) == list(state)
+    bases = [e for e in stage.journal() if isinstance(e, Based)]
+    assert 2 < len(bases) < TURNS // 10
+    assert all(base.outside for base in bases)
+
+
+@pytest.mark.parametrize("last", range(60, 72))
+def test_a_loop_that_ends_right_where_a_base_is_written_is_skipped_rightly(
+    stage: Stage, last: int
+) -> None:
+    is_dying, seen = True, []
+
+    @holdfast.step
+    def chat(turn: int) -> str:
+        return text(turn, 2_000)
+
+    @holdfast.agent
+    def agent(run: holdfast.Run) -> int:
+        for turn in run.turns():
+            run.state.setdefault("said", []).append(chat(turn))
+            if turn == last:
+                break
+        seen.append(len(run.state["said"]))
+        for turn in run.turns():
+            chat(turn)
+            if is_dying:
+                raise Crash
+            return turn
+        raise AssertionError
+
+    stage.die(agent)
+    is_dying = False
+
+    assert last + 1 == stage.live(agent)
+    assert [last + 1, last + 1] == seen
+
+
+def test_a_base_falls_on_each_place_that_the_test_above_means() -> None:
+    # About 1 kB of each answer is left after compression, so a base is due once in 60 to 70 turns.
+    assert 60 * 1_000 < BASE_BYTES_MIN < 72 * 1_000
+
+
+def test_a_long_run_restarts_from_its_last_base_and_not_from_its_start(
+    stage: Stage, world: World
+) -> None:
+    @holdfast.step
+    def chat(turn: int) -> str:
+        world.ask(f"chat {turn}")
+        return text(turn, 2_000)
+
+    @holdfast.agent
+    def agent(run: holdfast.Run) -> int:
+        run.state["last"] = ""
+        for turn in run.turns():
+            run.state["last"] = chat(turn)
+            if turn == TURNS:
+                return turn
+        raise AssertionError
+
+    world.dies_at = f"chat {TURNS}"
+    stage.die(agent)
+    world.dies_at = None
+    read: list[int] = []
+    with stage.open() as store:
+        reader = store._opened.reader  # noqa: SLF001 to count what is read
+        history = reader.history
+
+        def counting(run: Any) -> Any:  # noqa: ANN401
+            found = history(run)
+            read.append(len(found.rows) + len(found.outside))
+            return found
+
+        reader.history = counting  # type: ignore[method-assign]
+        assert TURNS == store.run(agent, id="run-1")
+
+    assert max(read) < TURNS // 3
+    assert [f"chat {TURNS}"] == world.repeated
+
+
+def test_ten_megabytes_of_text_go_through_answers_arguments_and_state(
+    stage: Stage, world: World
+) -> None:
+    big = text("big", 10_000_000)
+
+    @holdfast.step
+    def fetch(turn: int) -> dict[str, str]:
+        world.ask(f"fetch {turn}")
+        return {"body": big}
+
+    @holdfast.step
+    def length(body: str, turn: int) -> int:
+        world.ask(f"length {turn}")
+        return len(body)
+
+    @holdfast.agent
+    def agent(run: holdfast.Run) -> list[Any]:
+        for turn in run.turns():
+            run.state["page"] = fetch(turn)
+            count = length(run.state["page"]["body"], turn)
+            if turn == 1:
+                return [count, run.state["page"]["body"] == big]
+        raise AssertionError
+
+    for what in ("length 0", "fetch 1", "length 1"):
+        world.dies_at = what
+        stage.die(agent)
+    world.dies_at = None
+
+    assert [10_000_000, True] == stage.live(agent)
+    assert ["fetch 1", "length 0", "length 1"] == world.repeated

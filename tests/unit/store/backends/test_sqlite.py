@@ -1,0 +1,235 @@
+"""Records in one SQLite file: what a damaged, lost, full or interrupted disk leaves."""
+
+import shutil
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast import failpoint
+from holdfast.clock import SystemClock
+from holdfast.errors import Damaged, StoreBusy, StoreClosed, StoreError, StoreUnwritable
+from holdfast.model.ids import row_id
+from holdfast.store.backends.locks import CommitLock
+from holdfast.store.backends.sqlite import FILE, WAL_PAGES, SqliteRecords
+from holdfast.testing.fakes import ManualClock
+from holdfast.testing.rows import append, create, everything, journal_row, there
+from tests.unit.store.builders import noise, tampering
+
+WAL = f"{FILE}-wal"
+
+
+@pytest.fixture
+def records(tmp_path: Path) -> Iterator[SqliteRecords]:
+    """A store with run 1 and five rows after its first, in tmp_path / "store"."""
+    (tmp_path / "store").mkdir()
+    records = SqliteRecords(tmp_path / "store", SystemClock())
+    records.commit([create(b"a")])
+    for n in range(1, 6):
+        records.commit([append(1, journal_row(1, n), intents=[b"i"])])
+    yield records
+    records.close()
+
+
+@pytest.fixture
+def reopen(tmp_path: Path) -> Iterator[Callable[[Path], SqliteRecords]]:
+    """Opens stores and closes them at the end."""
+    opened: list[SqliteRecords] = []
+
+    def reopen(directory: Path) -> SqliteRecords:
+        opened.append(SqliteRecords(directory, SystemClock()))
+        return opened[-1]
+
+    yield reopen
+    for each in opened:
+        each.close()
+
+
+Reopen = Callable[[Path], SqliteRecords]
+
+
+def as_a_kill_leaves_it(directory: Path, to: Path) -> Path:
+    """A copy of a store's files in this moment, without the locks and memory of its process."""
+    shutil.copytree(directory, to, ignore=shutil.ignore_patterns("*-shm"))
+    return to
+
+
+def test_a_process_that_is_killed_leaves_all_that_was_acknowledged(
+    records: SqliteRecords, tmp_path: Path, reopen: Reopen
+) -> None:
+    left = reopen(as_a_kill_leaves_it(tmp_path / "store", tmp_path / "left"))
+
+    assert everything(records) == everything(left)
+    assert [] == left.missing()
+    assert [row_id(1, 6)] == left.commit([append(1, journal_row(1, 6))])
+
+
+def test_closing_leaves_one_file_that_holds_everything(
+    records: SqliteRecords, tmp_path: Path, reopen: Reopen
+) -> None:
+    before = everything(records)
+    records.close()
+
+    assert not (tmp_path / "store" / WAL).exists()
+    (tmp_path / "moved").mkdir()
+    shutil.copy(tmp_path / "store" / FILE, tmp_path / "moved")
+    assert before == everything(reopen(tmp_path / "moved"))
+
+
+def test_the_log_is_grown_once_and_used_again(records: SqliteRecords, tmp_path: Path) -> None:
+    wal = tmp_path / "store" / WAL
+    size = wal.stat().st_size
+    assert size >= WAL_PAGES * 4096
+
+    for n in range(6, 6 + WAL_PAGES * 2):
+        records.commit([append(1, journal_row(1, n))])
+
+    assert size == wal.stat().st_size
+
+
+def test_a_log_that_is_long_enough_already_is_not_grown_again(
+    records: SqliteRecords, tmp_path: Path, reopen: Reopen
+) -> None:
+    wal, second = tmp_path / "store" / WAL, reopen(tmp_path / "store")
+    size = wal.stat().st_size
+
+    second.commit([append(1, journal_row(1, 6))])
+
+    assert size == wal.stat().st_size
+    assert row_id(1, 6) == there(records.last(1)).id
+
+
+def damage_to(wal: Path, how: str) -> None:
+    data = wal.read_bytes()
+    match how:
+        case "removed":
+            wal.unlink()
+        case "emptied":
+            wal.write_bytes(b"")
+        case "header":
+            wal.write_bytes(bytes(32) + data[32:])
+        case _:
+            wal.write_bytes(data[:40] + b"\xff" + data[41:])
+
+
+@pytest.mark.parametrize("how", ["removed", "emptied", "header", "first frame"])
+def test_a_lost_log_is_noticed_though_sqlite_says_nothing(
+    records: SqliteRecords, tmp_path: Path, reopen: Reopen, how: str
+) -> None:
+    left = as_a_kill_leaves_it(tmp_path / "store", tmp_path / "left")
+    assert [] == records.missing()
+    damage_to(left / WAL, how)
+
+    assert [row_id(1, 5)] == reopen(left).missing()
+
+
+def test_a_database_that_was_set_back_is_noticed(
+    records: SqliteRecords, tmp_path: Path, reopen: Reopen
+) -> None:
+    old = as_a_kill_leaves_it(tmp_path / "store", tmp_path / "old")
+    records.commit([append(1, journal_row(1, 6))])
+    shutil.copy(tmp_path / "store" / "heads", old / "heads")
+
+    assert [row_id(1, 6)] == reopen(old).missing()
+
+
+def test_an_acknowledged_row_with_another_hash_counts_as_missing(
+    records: SqliteRecords, tmp_path: Path
+) -> None:
+    with tampering(tmp_path / "store") as link:
+        link.execute("UPDATE j SET mac=x'00' WHERE id=?", (row_id(1, 5),))
+
+    assert [row_id(1, 5)] == records.missing()
+
+
+@pytest.mark.parametrize("content", [b"not a database " * 400, bytes(8192)])
+def test_a_file_of_garbage_is_damage(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / FILE).write_bytes(content)
+
+    with pytest.raises(Damaged, match=FILE):
+        SqliteRecords(tmp_path, SystemClock())
+
+    assert content == (tmp_path / FILE).read_bytes()
+
+
+def test_an_empty_file_is_a_store_whose_making_was_cut_off(tmp_path: Path, reopen: Reopen) -> None:
+    (tmp_path / FILE).write_bytes(b"")
+
+    assert [1] == reopen(tmp_path).commit([create(b"a")])
+
+
+@pytest.fixture
+def whole(tmp_path: Path) -> Path:
+    """A closed store with loose rows, packs, intents and two branches."""
+    (tmp_path / "whole").mkdir()
+    records = SqliteRecords(tmp_path / "whole", SystemClock())
+    records.commit([create(b"a"), create(b"b")])
+    for n in range(1, 20):
+        row = journal_row(1, n, noise(200 + n))
+        pack_from = row_id(1, 0) if n == 10 else -1
+        records.commit([append(1, row, intents=[b"i"], pack_from=pack_from)])
+    records.close()
+    return tmp_path / "whole"
+
+
+def read_or_refused(directory: Path) -> list[object] | None:
+    """What a store gives, or None where it said that it is not whole."""
+    try:
+        records = SqliteRecords(directory, SystemClock())
+        try:
+            if records.missing() or records.integrity():
+                return None
+            return everything(records)
+        finally:
+            records.close()
+    except StoreError:
+        return None
+
+
+def test_a_database_that_was_cut_is_refused_by_an_error_of_ours(
+    whole: Path, tmp_path: Path
+) -> None:
+    data = (whole / FILE).read_bytes()
+    before = read_or_refused(whole)
+    assert before is not None
+    (tmp_path / "cut").mkdir()
+
+    for size in [*range(1, len(data), 4096), *range(4096, len(data), 4096)]:
+        for each in (tmp_path / "cut").iterdir():
+            each.unlink()
+        shutil.copy(whole / "heads", tmp_path / "cut" / "heads")
+        (tmp_path / "cut" / FILE).write_bytes(data[:size])
+
+        assert read_or_refused(tmp_path / "cut") is None
+
+
+def test_a_changed_byte_of_the_file_raises_nothing_but_errors_of_ours(
+    whole: Path, tmp_path: Path
+) -> None:
+    data = (whole / FILE).read_bytes()
+    (tmp_path / "bad").mkdir()
+
+    for place in range(0, len(data), 211):
+        for each in (tmp_path / "bad").iterdir():
+            each.unlink()
+        changed = data[:place] + bytes([data[place] ^ 0x55]) + data[place + 1 :]
+        (tmp_path / "bad" / FILE).write_bytes(changed)
+
+        read_or_refused(tmp_path / "bad")
+
+
+def test_the_check_of_sqlite_itself_is_handed_on(records: SqliteRecords, tmp_path: Path) -> None:
+    assert [] == records.integrity()
+    records.close()
+    file = tmp_path / "store" / FILE
+    data = file.read_bytes()
+    entry = b"i" + row_id(1, 3).to_bytes(6, "big")  # As the index of effects holds it.
+    file.write_bytes(data.replace(entry, b"z" + entry[1:]))
+
+    damaged = SqliteRecords(tmp_path / "store", SystemClock())
+
+    assert any("effect" in each for each in damaged.integrity())
+    damaged.close()
