@@ -20,7 +20,7 @@ from holdfast.cli.demo.process import Event, Scene
 from holdfast.cli.demo.proof import Doubt, Look, Proof
 from holdfast.cli.demo.table import grid
 from holdfast.cli.demo.view import Picture
-from holdfast.cli.demo.world import MODEL
+from holdfast.cli.demo.world import BANK, MAIL, MODEL
 from holdfast.clock import SystemClock
 
 HOLDFAST = [sys.executable, "-m", "holdfast"]
@@ -165,6 +165,20 @@ def test_a_recorded_answer_that_is_asked_again_is_counted(tmp_path: Path) -> Non
     # `b` had not been recorded when it was asked again; `a` had, and `d` twice in one life.
     assert 2 == proof.asked_twice(tmp_path, looks)
     assert 3 == proof.lost_in_flight(tmp_path)
+
+
+def test_a_payment_that_the_bank_booked_twice_is_counted(tmp_path: Path) -> None:
+    paid, again = {"ticket": "T-001", "cents": 5}, {"ticket": "T-002", "cents": 5}
+    (tmp_path / BANK).write_text("".join(json.dumps(it) + "\n" for it in (paid, again, again)))
+    mailed = {"ticket": "T-001", "key": "k", "is_new": True, "text": "done"}
+    repeated = {**mailed, "is_new": False}
+    (tmp_path / MAIL).write_text("".join(json.dumps(it) + "\n" for it in (mailed, repeated)))
+
+    assert {
+        ("refund", "T-001", 5): 1,
+        ("refund", "T-002", 5): 2,
+        ("mail", "T-001", "done"): 1,
+    } == proof.effects(tmp_path)
 
 
 def test_a_doubt_is_counted_once_however_often_it_is_found() -> None:

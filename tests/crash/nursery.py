@@ -37,7 +37,8 @@ STOPPED: dict[type[Exception], int] = {
 class Order(msgspec.Struct, frozen=True, kw_only=True):
     """One life: which agent, where, and how it may end early.
 
-    `stall_s` is how long a holder of the run may be silent before this life takes it over.
+    `stall_s` is how long a holder of the run may be silent before this life takes it over,
+    `retries` how often it runs the agent again after the store could not be written.
     """
 
     agent: str
@@ -47,6 +48,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     count: list[str] = []
     """Failpoints whose reaching is counted, into the file `COUNTED`."""
     stall_s: float = 8.0
+    retries: int = 0
     file_bytes_max: int = 0
     """No file may grow beyond this; 0 is no limit."""
 
@@ -105,12 +107,22 @@ def live(order: Order) -> int:
         with holdfast.open(place / STORE, stall=order.stall_s) as store:
             if store.runs(status=holdfast.Status.IN_DOUBT):
                 _resolve(store)
-            answers = agents.carry_out(store, order.agent)
+            answers = _carry_out(store, order)
     except tuple(STOPPED) as error:
         agents.outside.note(type(error).__name__, str(error))
         return next(status for kind, status in STOPPED.items() if isinstance(error, kind))
     agents.outside.note("result", json.dumps(answers))
     return FINISHED
+
+
+def _carry_out(store: holdfast.Store, order: Order) -> list[agents.Answer]:
+    for _ in range(order.retries):
+        try:
+            return agents.carry_out(store, order.agent)
+        except holdfast.StoreUnwritable as error:
+            agents.outside.note("StoreUnwritable", str(error))
+            agents.outside.note("life")  # A life of the run, in the same process.
+    return agents.carry_out(store, order.agent)
 
 
 def _resolve(store: holdfast.Store) -> None:

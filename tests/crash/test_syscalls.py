@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -19,6 +20,7 @@ pytestmark = [
 
 EACH_MAX = 100
 """Of each kind of call so many are tried: as a rule all, else a sample with a seed."""
+FAULTS_MAX = 25
 FRESH_MAX = 6
 """The same for a new store, whose calls are mostly one loop that makes its log long."""
 CREATED = Failpoint(name="run.created")
@@ -50,6 +52,21 @@ def test_a_run_killed_while_its_store_is_new_continues(
     count(tally)
     assert [] == tally.findings
     assert set(calls) == set(tally.killed_at)
+
+
+@pytest.mark.parametrize("retries", [0, 1], ids=["a new process", "the same process"])
+@pytest.mark.parametrize("agent", ["probed", "neither", "mixed"])
+def test_a_run_whose_disk_failed_once_is_continued_by(
+    ward: Ward, count: Callable[[Tally], None], agent: str, retries: int
+) -> None:
+    calls = {name: n for name, n in _calls(ward, agent, CREATED).items() if name != "write"}
+    faults = [replace(death, error="EIO") for death in _deaths(calls, FAULTS_MAX)]
+
+    tally = ward.try_all(agent, [[CREATED, fault] for fault in faults], retries=retries)
+
+    count(tally)
+    assert [] == tally.findings
+    assert retries or tally.faults > len(faults) / 2
 
 
 def _calls(ward: Ward, agent: str, *deaths: Failpoint) -> dict[str, int]:

@@ -84,13 +84,15 @@ class Ward:
         counted: dict[str, int] = json.loads((place / COUNTED).read_text(encoding="utf-8"))
         return {name: times for name, times in counted.items() if times}
 
-    def try_all(self, agent: str, plans: Iterable[Sequence[Death]]) -> Tally:
+    def try_all(
+        self, agent: str, plans: Iterable[Sequence[Death]], *, retries: int = 0
+    ) -> Tally:
         """A run for each list of deaths, side by side."""
         expected = self.known(agent).reference
 
         def one(deaths: Sequence[Death]) -> Tally:
             place = self.place(agent)
-            order = Order(agent=agent, place=str(place))
+            order = Order(agent=agent, place=str(place), retries=retries)
             tally = self.lend(lambda nursery: survive(nursery, order, deaths, expected))
             if not tally.findings:
                 shutil.rmtree(place)

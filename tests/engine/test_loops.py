@@ -39,7 +39,7 @@ def author(world: World, size: int = 3) -> holdfast.Agent[[], Any]:  # noqa: C90
                 return
 
     @holdfast.agent
-    def agent(run: holdfast.Run) -> Any:  # noqa: ANN401, C901 a story of three loops
+    def agent(run: holdfast.Run) -> Any:  # noqa: ANN401
         state = run.state
         log = state.setdefault("log", [])
         log.append(ask("plan"))

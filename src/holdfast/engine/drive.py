@@ -4,6 +4,7 @@ A recorded call is written once, as a generator that yields what has to be waite
 drivers below do the waiting; what is thrown while waiting is thrown into the generator.
 """
 
+import inspect
 from collections.abc import Callable, Generator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -89,7 +90,7 @@ def _invoke(wait: Invoke) -> object:
     finally:
         inside.reset(guard)
         context.frame.reset(here)
-    if asyncio.iscoroutine(result):
+    if inspect.iscoroutine(result):
         result.close()
         msg = f"{wait.frame.function} is asynchronous and was called from synchronous code"
         raise UsageError(msg)
@@ -125,7 +126,7 @@ async def _ainvoke(wait: Invoke) -> object:
     guard = inside.set(wait.frame.function)
     try:
         result = wait.fn(*wait.args, **wait.kwargs)
-        if asyncio.iscoroutine(result):
+        if inspect.iscoroutine(result):
             result = await result
     finally:
         inside.reset(guard)

@@ -18,6 +18,8 @@ from holdfast.store.backends.place import unwritable
 
 BEAT_S = 1.0
 STALL_S = 8.0
+_HEIRS = 1 << 40
+"""Whoever takes a stalled process's run locks this byte further on: the other is not free yet."""
 _BEAT = struct.Struct(">Qd")
 _LOOK_S = 0.1
 
@@ -47,7 +49,7 @@ class Leases:
             self._held[run] = 0
         is_ours = False
         try:
-            if self._locks.take(run) or not self._is_beating(run):
+            if self._is_free(run) or not self._is_beating(run):
                 with self._lock:
                     self._beat(run)
                 is_ours = True
@@ -57,6 +59,10 @@ class Leases:
             if not is_ours:
                 self.give(run)
         return is_ours
+
+    def _is_free(self, run: int) -> bool:
+        """Lock the run's byte; False while another holds it, or took the run from a stalled one."""
+        return self._locks.take(run) and not self._locks.is_taken(run + _HEIRS)
 
     def _is_beating(self, run: int) -> bool:
         """Watch a held run: True as soon as it beats, False after the stall time without."""
@@ -68,7 +74,7 @@ class Leases:
             self._clock.sleep(_LOOK_S)
             if self._read(run)[0] != count:
                 return True
-            if self._locks.take(run):
+            if self._is_free(run):
                 return False
         return False
 
@@ -93,17 +99,22 @@ class Leases:
         count = os.getpid() << 32 | self._held[run]
         now = self._clock.monotonic()
         os.pwrite(self._beats, _BEAT.pack(count, now), run * _BEAT.size)
-        self._locks.take(run)  # Ours already, or left by a stalled process that woke up.
+        if self._locks.take(run):  # Ours already, or left by a stalled process that woke up.
+            self._locks.give(run + _HEIRS)
+        else:
+            self._locks.take(run + _HEIRS)
 
     def is_held(self, run: int) -> bool:
         """Whether some process holds the run now."""
-        return run in self._held or self._locks.is_taken(run)
+        is_taken = self._locks.is_taken(run) or self._locks.is_taken(run + _HEIRS)
+        return run in self._held or is_taken
 
     def give(self, run: int) -> None:
         """Let the run go."""
         with self._lock:
             if self._held.pop(run, None) is not None:
                 self._locks.give(run)
+                self._locks.give(run + _HEIRS)
 
     def close(self) -> None:
         """Let every run go; in a forked child too, where nobody would free the parent's lock."""

@@ -45,7 +45,7 @@ class Process:
         try:
             with _uninterrupted():
                 self._start()
-        except BaseException:
+        except KeyboardInterrupt:  # Raised once it has started, not before.
             self._stop()
             raise
         return self

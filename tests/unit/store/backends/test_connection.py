@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from holdfast.errors import Damaged, HoldfastError, NewerFormat, StoreBusy, StoreUnwritable
-from holdfast.store.backends import connection
 from holdfast.store.backends.connection import (
     PRAGMAS,
     check,
@@ -72,9 +71,7 @@ def test_a_sqlite_without_memory_mapping_needs_none_switched_off(
             return super().execute("SELECT 1 WHERE 0" if "mmap_size" in sql else sql, *args)
 
     genuine = sqlite3.connect
-    monkeypatch.setattr(
-        connection.sqlite3, "connect", lambda *a, **k: genuine(*a, factory=Unmapped, **k)
-    )
+    monkeypatch.setattr(sqlite3, "connect", lambda *a, **k: genuine(*a, factory=Unmapped, **k))
 
     link = connect(tmp_path / "store.db")
 
@@ -115,7 +112,7 @@ def test_a_trigger_with_the_name_of_a_table_is_not_hidden_by_the_table(file: Pat
         file,
         "CREATE TRIGGER j AFTER INSERT ON run BEGIN DELETE FROM run; END",
         "PRAGMA writable_schema=1",
-        "UPDATE sqlite_master SET rowid=rowid+100 WHERE type='table'",
+        "UPDATE sqlite_master SET rowid=rowid+100 WHERE name='j' AND type='table'",
     )
 
     with pytest.raises(Damaged, match="schema"):
@@ -167,14 +164,18 @@ def test_a_database_that_is_not_ours_is_refused(file: Path, statement: str) -> N
 def test_a_transaction_is_whole_or_not_at_all(file: Path) -> None:
     link = connect(file)
 
-    with pytest.raises(KeyboardInterrupt), transaction(link):
-        link.execute("INSERT INTO j VALUES (1, x'00', x'00')")
-        raise KeyboardInterrupt
+    def insert_and_fail(error: BaseException, *statements: str) -> None:
+        with transaction(link):
+            for statement in statements:
+                link.execute(statement)
+            raise error
+
+    with pytest.raises(KeyboardInterrupt):
+        insert_and_fail(KeyboardInterrupt(), "INSERT INTO j VALUES (1, x'00', x'00')")
     with transaction(link):
         link.execute("INSERT INTO j VALUES (2, x'00', x'00')")
-    with pytest.raises(KeyError), transaction(link):
-        link.execute("COMMIT")  # Done behind its back: there is nothing left to undo.
-        raise KeyError
+    with pytest.raises(KeyError):  # Ended behind its back: there is nothing left to undo.
+        insert_and_fail(KeyError(), "COMMIT")
 
     assert [(2,)] == link.execute("SELECT id FROM j").fetchall()
     assert not link.in_transaction

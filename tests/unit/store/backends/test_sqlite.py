@@ -35,7 +35,7 @@ def records(tmp_path: Path) -> Iterator[SqliteRecords]:
 
 
 @pytest.fixture
-def reopen(tmp_path: Path) -> Iterator[Callable[[Path], SqliteRecords]]:
+def reopen() -> Iterator[Callable[[Path], SqliteRecords]]:
     """Opens stores and closes them at the end."""
     opened: list[SqliteRecords] = []
 
@@ -233,3 +233,174 @@ def test_the_check_of_sqlite_itself_is_handed_on(records: SqliteRecords, tmp_pat
 
     assert any("effect" in each for each in damaged.integrity())
     damaged.close()
+
+
+def refusals(records: SqliteRecords) -> Iterator[Callable[[], object]]:
+    """Every call that a store which cannot go on must refuse."""
+    yield lambda: records.commit([append(1, journal_row(1, 6))])
+    yield lambda: records.run(b"a")
+    yield lambda: records.rows(0, 1)
+
+
+def test_on_a_full_disk_nothing_more_is_acknowledged_and_a_revived_store_goes_on(
+    records: SqliteRecords,
+) -> None:
+    before = everything(records)
+    records._writer.execute("PRAGMA max_page_count=1")  # noqa: SLF001 -- as a full disk would say
+    with pytest.raises(StoreUnwritable, match="the disk is full") as caught:
+        records.commit([append(1, journal_row(1, 6, noise(100_000)))])
+
+    for call in refusals(records):
+        with pytest.raises(StoreUnwritable) as again:
+            call()
+        assert caught.value is again.value
+    records.revive()
+
+    assert before == everything(records)
+    assert [row_id(1, 6)] == records.commit([append(1, journal_row(1, 6))])
+    assert [] == records.missing()
+
+
+def test_a_store_that_failed_can_be_closed(records: SqliteRecords) -> None:
+    records._writer.execute("PRAGMA max_page_count=1")  # noqa: SLF001 -- as a full disk would say
+    with pytest.raises(StoreUnwritable):
+        records.commit([append(1, journal_row(1, 6, noise(100_000)))])
+
+    records.close()
+    records.revive()
+
+    with pytest.raises(StoreClosed, match="is closed"):
+        records.run(b"a")
+
+
+def test_damage_found_by_a_commit_is_not_revived(records: SqliteRecords) -> None:
+    class Corrupt:
+        """A connection that finds the file damaged."""
+
+        def execute(self, *_: object) -> None:
+            error = sqlite3.DatabaseError("database disk image is malformed")
+            error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
+            raise error
+
+        def close(self) -> None:
+            writer.close()
+
+    writer = records._writer  # noqa: SLF001 -- there is no other way to it
+    records._writer = Corrupt()  # type: ignore[assignment]  # noqa: SLF001
+    with pytest.raises(Damaged, match="malformed"):
+        records.commit([append(1, journal_row(1, 6))])
+
+    records.revive()
+
+    for call in refusals(records):
+        with pytest.raises(Damaged):
+            call()
+
+
+def test_a_flush_that_stays_switched_off_is_an_error(tmp_path: Path) -> None:
+    class Deaf(sqlite3.Connection):
+        """A connection that does not go back to FULL."""
+
+        def execute(self, sql: str, *args: Any) -> sqlite3.Cursor:  # noqa: ANN401 -- as it is
+            return super().execute(sql.replace("synchronous=FULL", "synchronous=OFF"), *args)
+
+    records = SqliteRecords(tmp_path, SystemClock())
+    records._writer.close()  # noqa: SLF001 -- there is no other way to it
+    records._writer = sqlite3.connect(  # noqa: SLF001
+        tmp_path / FILE, isolation_level=None, factory=Deaf
+    )
+
+    with pytest.raises(StoreUnwritable, match="did not go back to synchronous=FULL"):
+        records.commit([create(b"a")])
+    records.close()
+
+
+def test_a_store_whose_lock_is_kept_by_another_is_busy_and_then_goes_on(
+    records: SqliteRecords, tmp_path: Path
+) -> None:
+    clock = ManualClock()
+    waiting = SqliteRecords(tmp_path / "store", clock)
+    holder = CommitLock(tmp_path / "store" / "lock", SystemClock())
+
+    with holder.held():
+        with pytest.raises(StoreBusy):
+            waiting.commit([append(1, journal_row(1, 6))])
+        with pytest.raises(StoreBusy):
+            SqliteRecords(tmp_path / "store", clock)
+        with pytest.raises(StoreBusy):
+            waiting.revive()
+    waiting.revive()
+
+    assert [row_id(1, 6)] == waiting.commit([append(1, journal_row(1, 6))])
+    assert row_id(1, 6) == there(records.last(1)).id
+    waiting.close()
+    holder.close()
+
+
+@pytest.mark.parametrize(
+    ("point", "is_kept"), [("store.committing", False), ("store.committed", True)]
+)
+@pytest.mark.parametrize("intents", [[], [b"i"]], ids=["alone", "in a transaction"])
+def test_an_interrupted_commit_is_there_or_not_and_can_be_made_again(
+    records: SqliteRecords, point: str, is_kept: bool, intents: list[bytes]
+) -> None:
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    write = append(1, journal_row(1, 6), intents=intents)
+    failpoint.arm(point, interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        records.commit([write])
+    failpoint.disarm()
+
+    assert is_kept is (there(records.last(1)).id == row_id(1, 6))
+    assert [row_id(1, 6)] == records.commit([write])
+    assert [] == records.missing()
+
+
+def test_a_handle_that_crossed_a_fork_refuses_everything_and_touches_nothing(
+    records: SqliteRecords, tmp_path: Path, reopen: Reopen
+) -> None:
+    crossed = reopen(tmp_path / "store")
+    fault = crossed.abandon()
+
+    for call in refusals(crossed):
+        with pytest.raises(StoreClosed, match="was opened before this process forked") as caught:
+            call()
+        assert fault is caught.value
+    crossed.revive()
+    crossed.close()
+
+    assert [row_id(1, 6)] == records.commit([append(1, journal_row(1, 6))])
+    for link in (crossed._writer, crossed._reader):  # noqa: SLF001 -- a child just ends
+        link.close()
+
+
+def test_readers_in_other_threads_are_told_that_the_store_was_closed(
+    records: SqliteRecords,
+) -> None:
+    errors: list[Exception] = []
+    began = threading.Barrier(4)
+
+    def read() -> None:
+        began.wait()
+        try:
+            while True:
+                records.last(1)
+        except StoreError as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=read) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    began.wait()
+    records.close()
+    for thread in threads:
+        thread.join()
+
+    assert [StoreClosed] * 3 == [type(error) for error in errors]
+
+
+def test_a_number_that_no_file_can_hold_is_an_error_of_ours(records: SqliteRecords) -> None:
+    with pytest.raises(Damaged):
+        records.rows(1 << 70, 1 << 70)

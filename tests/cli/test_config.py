@@ -1,0 +1,154 @@
+"""Settings: which one counts, where it came from, and what is refused."""
+
+from pathlib import Path
+
+import pytest
+
+from holdfast.cli.config import hide, load
+from holdfast.errors import BadConfig
+from tests.cli.kit import Shop
+
+FILES = {
+    "holdfast.toml": 'store = "own"\n',
+    "pyproject.toml": '[tool.holdfast]\nstore = "shared"\n',
+    "home/.config/holdfast/config.toml": 'store = "users"\n',
+}
+
+
+@pytest.mark.parametrize(
+    ("silent", "store", "origin"),
+    [
+        (0, "flag", "--store"),
+        (1, "variable", "$HOLDFAST_STORE"),
+        (2, "own", "holdfast.toml"),
+        (3, "shared", "pyproject.toml"),
+        (4, "home/.config/holdfast/users", "home/.config/holdfast/config.toml"),
+        (5, ".holdfast", "default"),
+    ],
+)
+def test_the_first_that_says_it_wins(
+    tmp_path: Path, silent: int, store: str, origin: str
+) -> None:
+    flags = {"store": "flag"} if silent < 1 else {}
+    environ = {"HOME": str(tmp_path / "home")}
+    if silent < 2:
+        environ["HOLDFAST_STORE"] = "variable"
+    for name in list(FILES)[max(silent - 2, 0) :]:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(FILES[name])
+    below = tmp_path / "deep" / "below"
+    below.mkdir(parents=True)
+
+    found = load(flags, environ, below).settings["store"]
+
+    assert (store, origin) == (
+        found.value.removeprefix(f"{tmp_path}/"),
+        found.origin.removeprefix(f"{tmp_path}/"),
+    )
+
+
+def test_the_nearest_pyproject_that_speaks_of_holdfast_counts(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text('[tool.holdfast]\noutput = "json"\n')
+    near = tmp_path / "near"
+    near.mkdir()
+    (near / "pyproject.toml").write_text("[tool.other]\nx = 1\n")
+
+    assert "json" == load({}, {}, near).output
+
+
+def test_modules_are_a_list_or_separated_by_commas(tmp_path: Path) -> None:
+    (tmp_path / "holdfast.toml").write_text('app = ["shop", "shop.billing"]\n')
+
+    assert ("shop", "shop.billing") == load({}, {}, tmp_path).app
+    assert ("one", "two") == load({}, {"HOLDFAST_APP": "one, two"}, tmp_path).app
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("store = ", "cannot be read as TOML"),
+        ("stroe = 'x'\n", "holdfast.toml, stroe: there is no such setting (known: store, app"),
+        ("output = 'yaml'\n", "'yaml' is not one of table, json, jsonl"),
+        ("store = 7\n", "holdfast.toml, store: it takes a text"),
+        ("app = 7\n", "it takes the name of a module"),
+        ("app = ['a b']\n", "'a b' is not the name of a module"),
+        ("app = [1]\n", "'' is not the name of a module"),
+    ],
+)
+def test_what_cannot_be_meant_names_file_and_key(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "holdfast.toml").write_text(text)
+
+    with pytest.raises(BadConfig) as caught:
+        load({}, {}, tmp_path)
+
+    assert str(tmp_path / "holdfast.toml") in str(caught.value)
+    assert said in str(caught.value)
+
+
+def test_a_value_in_the_table_of_pyproject_that_is_none_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text("[tool]\nholdfast = 1\n")
+
+    with pytest.raises(BadConfig, match="tool.holdfast: it is not a table"):
+        load({}, {}, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "shown"),
+    [
+        ("api_token", "abc", "(hidden)"),
+        ("HOLDFAST_DB_PASSWORD", "abc", "(hidden)"),
+        ("store", "postgres://ann:abc@host/db", "postgres://(hidden)@host/db"),
+        ("store", "/data/runs", "/data/runs"),
+        ("app", ("shop",), ("shop",)),
+    ],
+)
+def test_what_looks_secret_is_never_shown(key: str, value: object, shown: object) -> None:
+    assert shown == hide(key, value)
+
+
+def test_config_show_prints_each_value_with_its_origin(shop: Shop) -> None:
+    shop.put("holdfast.toml", 'app = "shop"\n')
+
+    table = shop("config", "show", "--store", "here")
+    told = shop("config", "--json", HOLDFAST_API_TOKEN="hush")
+
+    lines = [line.split() for line in table.out.splitlines()]
+    assert [
+        ["KEY", "VALUE", "ORIGIN"],
+        ["store", "here", "--store"],
+        ["app", "shop", str(shop.folder / "holdfast.toml")],
+        ["output", "table", "default"],
+    ] == lines
+    assert {"store": "default", "output": "--output"}.items() <= {
+        setting["key"]: setting["origin"] for setting in told.data["settings"]
+    }.items()
+    assert "HOLDFAST_API_TOKEN=(hidden) is no setting" in told.err
+    assert "hush" not in told.out + told.err
+
+
+@pytest.mark.parametrize("command", [("config",), ("runs",), ("restart", "--all")])
+def test_a_bad_file_ends_every_command_with_2(shop: Shop, command: tuple[str, ...]) -> None:
+    shop.put("holdfast.toml", "colour = 1\n")
+
+    done = shop(*command)
+
+    assert (2, "") == (done.status, done.out)
+    assert "holdfast.toml, colour: there is no such setting" in done.err
+    assert "Traceback" not in done.err
+
+
+def test_output_may_be_chosen_by_a_variable_and_overruled_by_a_flag(history: Shop) -> None:
+    chosen = history("runs", HOLDFAST_OUTPUT="jsonl")
+    overruled = history("runs", "-o", "table", HOLDFAST_OUTPUT="jsonl")
+
+    assert 5 == len(chosen.out.splitlines())
+    assert chosen.out.startswith('{"schema_version": 1')
+    assert overruled.out.startswith("ID")
+
+
+def test_a_store_in_a_file_is_found_from_below_its_directory(history: Shop) -> None:
+    history.put("holdfast.toml", 'store = ".holdfast"\n')
+    below = history.folder / "below"
+    below.mkdir()
+
+    assert 0 == Shop(below)("show", "run-42").status

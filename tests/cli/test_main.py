@@ -1,0 +1,185 @@
+"""The frame around every command: help, completion, errors, exit statuses."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from holdfast import errors
+from holdfast.cli import main as cli
+from holdfast.cli.main import COMMANDS, EXITS, main
+from holdfast.cli.reference import render
+from holdfast.version import VERSION
+from tests.cli.kit import Shop
+
+STATUSES = {
+    "HoldfastError": 1,
+    "UsageError": 2,
+    "NotStorable": 2,
+    "UnknownAgent": 2,
+    "AgentMismatch": 2,
+    "BadConfig": 2,
+    "Unsupported": 2,
+    "UnknownRun": 3,
+    "RunFailed": 5,
+    "Diverged": 5,
+    "InDoubt": 8,
+    "Fenced": 8,
+    "RunHeld": 8,
+    "StoreNotFound": 3,
+    "StoreBusy": 1,
+    "StoreUnwritable": 1,
+    "NewerFormat": 2,
+    "Damaged": 7,
+}
+
+
+def test_the_version_is_printed(shop: Shop) -> None:
+    assert (0, f"holdfast {VERSION}\n") == (shop("--version").status, shop("--version").out)
+
+
+def test_without_arguments_the_help_is_shown(shop: Shop) -> None:
+    bare, asked = shop(), shop("--help")
+
+    assert (0, asked.out) == (bare.status, bare.out)
+    assert all(f"\n  {name} " in asked.out for name in COMMANDS)
+
+
+def test_the_help_of_the_top_loads_no_command_and_no_rich() -> None:
+    program = (
+        "import sys; from holdfast.cli.main import main; main(['--help']); "
+        "print(*[m for m in sys.modules if m.startswith(('rich', 'holdfast.cli.commands.'))])"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+
+    assert "" == ended.stdout.splitlines()[-1]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_each_commands_help_has_an_example_and_its_exit_statuses(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert 0 == main([name, "--help"])
+
+    text = capsys.readouterr().out
+    assert f"\n    holdfast {name}" in text.partition("Examples:")[2]
+    assert "\n    0    done" in text.partition("Exit status:")[2]
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (("shwo",), "Did you mean 'show'?"),
+        (("runs", "lits"), "Did you mean 'list'?"),
+        (("config", "shw"), "Did you mean 'show'?"),
+        (("show",), "Missing argument"),
+        (("runs", "--colour"), "No such option: --colour"),
+        (("runs", "--limit", "0"), "limit"),
+        (("runs", "-o", "yaml"), "yaml"),
+    ],
+)
+def test_a_misspelt_command_line_is_a_usage_error_with_a_hint(
+    args: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert 2 == main(args)
+
+    out, err = capsys.readouterr()
+    assert "" == out
+    assert err.startswith("error: ")
+    assert said in err
+    assert "--help` shows how it is used" in err
+
+
+@pytest.mark.parametrize(("name", "status"), STATUSES.items())
+def test_each_error_has_its_exit_status(name: str, status: int) -> None:
+    kind = getattr(errors, name)
+
+    assert status == next(EXITS[each] for each in kind.__mro__ if each in EXITS)
+
+
+def test_a_remedy_is_told_unless_the_text_has_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    raised: list[Exception] = [
+        errors.NotStorable("x", "socket", "it is open"),
+        errors.UnknownRun("r", "s"),
+    ]
+    for error in raised:
+        monkeypatch.setattr(cli, "_invoke", _raiser(error))
+        main(["runs"])
+
+    first, second = capsys.readouterr().err.splitlines()
+    assert f"error: x: socket: it is open; {errors.NotStorable.remedy}" == first
+    assert 1 == second.count(errors.UnknownRun.remedy)
+
+
+@pytest.mark.parametrize("wish", ["", "1"])
+def test_an_unexpected_error_is_one_line_unless_its_traceback_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], wish: str
+) -> None:
+    monkeypatch.setattr(cli, "_invoke", _raiser(KeyError("lost")))
+    monkeypatch.setenv("HOLDFAST_TRACEBACK", wish)
+
+    assert 1 == main(["runs"])
+
+    err = capsys.readouterr().err
+    assert "error: unexpected KeyError: 'lost'" in err
+    assert "HOLDFAST_TRACEBACK=1" in err
+    assert bool(wish) == ("Traceback" in err)
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(history: Shop) -> None:
+    read, write = os.pipe()
+    os.close(read)
+
+    ended = subprocess.run(
+        [sys.executable, "-m", "holdfast", "show", "run-42", "--json"],
+        cwd=history.folder,
+        env=history.environment({}),
+        stdout=write,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    os.close(write)
+
+    assert (141, "") == (ended.returncode, ended.stderr)
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("holdfast ru", ["run", "runs"]),
+        ("holdfast runs ", ["list"]),
+        ("holdfast runs --st", ["--status", "--store"]),
+        ("holdfast runs --status in", ["interrupted", "in-doubt"]),
+        ("holdfast restart --re", ["--redo-turn", "--reason"]),
+    ],
+)
+def test_the_shell_completes_commands_and_options(
+    shop: Shop, typed: str, offered: list[str]
+) -> None:
+    done = shop(
+        _HOLDFAST_COMPLETE="complete_bash",
+        COMP_WORDS=typed,
+        COMP_CWORD=str(len(typed.split(" ")) - 1),
+    )
+
+    assert offered == done.out.split()
+
+
+def test_the_reference_names_every_command_and_status() -> None:
+    page = render()
+
+    assert all(f"`holdfast {name}`" in page for name in COMMANDS)
+    assert all(f"| {status} |" in page for status in {*EXITS.values(), 0, 130, 143})
+
+
+def _raiser(error: Exception) -> object:
+    def raise_it(_words: list[str]) -> int:
+        raise error
+
+    return raise_it
