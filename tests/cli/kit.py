@@ -5,7 +5,6 @@ import os
 import pty
 import select
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -18,11 +17,10 @@ import pytest
 
 WAIT_S_MAX = 60.0
 
-SHOP = '''
+SHOP = """
 import asyncio
-import os
+import secrets
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
 import holdfast
@@ -116,6 +114,21 @@ async def dreamer(run: holdfast.Run, seconds: float) -> float:
     return 0
 
 
+@holdfast.step
+def hoard(n: int) -> bytes:
+    say(f"hoard {n}")
+    return secrets.token_bytes(30_000)
+
+
+@holdfast.agent
+def hoarder(run: holdfast.Run) -> int:
+    for turn in run.turns():
+        hoard(turn)
+        if turn == 200:
+            return turn
+    return 0
+
+
 @holdfast.agent
 def fickle(run: holdfast.Run) -> str:
     for _ in run.turns():
@@ -126,7 +139,7 @@ def fickle(run: holdfast.Run) -> str:
             raise RuntimeError("not yet")
         return "done"
     return ""
-'''
+"""
 
 
 @dataclass(frozen=True)
@@ -138,7 +151,7 @@ class Done:
     err: str
 
     @property
-    def data(self) -> Any:
+    def data(self) -> Any:  # noqa: ANN401 whatever the JSON says
         return json.loads(self.out)
 
 
@@ -166,8 +179,10 @@ class Shop:
         kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
         return {**kept, "HOME": str(self.folder / "home"), "PYTHONDONTWRITEBYTECODE": "1", **more}
 
-    def start(self, *args: str, ignore_interrupts: bool = False) -> subprocess.Popen[str]:
-        """A command that goes on; the caller ends it."""
+    def start(
+        self, *args: str, before: Callable[[], object] | None = None
+    ) -> subprocess.Popen[str]:
+        """A command that goes on; the caller ends it. `before` is done in the child first."""
         return subprocess.Popen(
             [sys.executable, "-m", "holdfast", *args],
             cwd=self.folder,
@@ -176,7 +191,7 @@ class Shop:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            preexec_fn=_ignore_interrupts if ignore_interrupts else None,  # noqa: PLW1509
+            preexec_fn=before,  # noqa: PLW1509 what it does is safe there
         )
 
     def asked(self) -> list[str]:
@@ -190,10 +205,6 @@ class Shop:
     def copy(self, to: Path) -> "Shop":
         shutil.copytree(self.folder, to)
         return Shop(to)
-
-
-def _ignore_interrupts() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def new_shop(folder: Path) -> Shop:

@@ -2,9 +2,9 @@
 
 import pytest
 
-from holdfast.clock import SystemClock
 from holdfast.cli.checks import examine
 from holdfast.cli.config import load
+from holdfast.clock import SystemClock
 from tests.cli.kit import Shop
 
 
@@ -20,7 +20,9 @@ def test_a_sound_machine_is_well(history: Shop) -> None:
 
     found = {check["name"]: check for check in done.data["checks"]}
     assert 0 == done.status
-    assert {"platform", "python", "sqlite", "libraries", "store", "file system", "lock"} < set(found)
+    assert {"platform", "python", "sqlite", "libraries", "store", "file system", "lock"} < set(
+        found
+    )
     assert "ok" == found["clock"]["verdict"]
     assert "(default)" in found["store"]["found"]
     assert "trader" in found["app"]["found"]

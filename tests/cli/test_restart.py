@@ -96,7 +96,9 @@ def test_a_run_that_another_process_works_on_is_left_alone(history: Shop) -> Non
 
 def test_an_agent_whose_signature_changed_shows_what_was_recorded(history: Shop) -> None:
     text = (history.folder / "shop.py").read_text()
-    history.put("shop.py", text.replace("seconds: float) -> float:\n    for", ") -> float:\n    for"))
+    history.put(
+        "shop.py", text.replace("seconds: float) -> float:\n    for", ") -> float:\n    for")
+    )
 
     done = history("restart", "killed", "--app", "shop")
 

@@ -1,6 +1,7 @@
 """`holdfast run`: start, continue, or print the recorded result."""
 
 import json
+import resource
 import signal
 import subprocess
 import sys
@@ -196,7 +197,8 @@ def test_a_signal_abandons_the_step_and_the_printed_command_goes_on(
 
 
 def test_sigterm_counts_where_ctrl_c_is_ignored(shop: Shop) -> None:
-    child = shop.start("run", "shop:sleeper", "--id", "s", "--input", "30", ignore_interrupts=True)
+    command = ("run", "shop:sleeper", "--id", "s", "--input", "30")
+    child = shop.start(*command, before=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))
     wait_for((shop.folder / "waiting").exists)
 
     child.send_signal(signal.SIGTERM)
@@ -229,6 +231,25 @@ def test_a_store_in_an_unwritable_place_is_said_in_a_line(shop: Shop) -> None:
     assert 1 == done.status
     assert "cannot be written" in done.err
     assert "Traceback" not in done.err
+
+
+def test_a_full_disk_stops_the_run_which_goes_on_once_there_is_room(shop: Shop) -> None:
+    full = (4_000_000, resource.RLIM_INFINITY)
+    child = shop.start(
+        *("run", "shop:hoarder", "--id", "h"),
+        before=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, full),
+    )
+    out, err = child.communicate(timeout=60)
+    asked = len(shop.asked())
+
+    done = shop("run", "shop:hoarder", "--id", "h")
+
+    assert (1, "") == (child.returncode, out)
+    assert "cannot be written" in err
+    assert "Traceback" not in err
+    assert 10 < asked < 200
+    assert (0, "200\n") == (done.status, done.out)
+    assert 201 <= len(shop.asked()) <= 202  # Only the answer that found no room was asked again.
 
 
 def test_warnings_of_the_library_are_shown(shop: Shop) -> None:

@@ -15,7 +15,9 @@ def test_the_table_shows_each_run_with_its_status_and_error(history: Shop) -> No
     assert 0 == done.status
     assert ["ID", "AGENT", "STATUS", "CREATED", "TOOK", "ERROR"] == lines[0]
     assert ["killed", "failed", "doubtful", "run-43", "run-42"] == [line[0] for line in lines[1:]]
-    assert ["interrupted", "failed", "in", "finished", "finished"] == [line[2] for line in lines[1:]]
+    assert ["interrupted", "failed", "in", "finished", "finished"] == [
+        line[2] for line in lines[1:]
+    ]
     assert "ValueError: out of kelp" in done.out
 
 
@@ -50,7 +52,20 @@ def test_json_has_a_schema_version_and_names_that_stay(history: Shop) -> None:
 
     assert 1 == listed["schema_version"]
     assert [
-        "agent branch created ended epoch error holder id module status took_s version".split()
+        [
+            "agent",
+            "branch",
+            "created",
+            "ended",
+            "epoch",
+            "error",
+            "holder",
+            "id",
+            "module",
+            "status",
+            "took_s",
+            "version",
+        ]
     ] * 5 == [sorted(run) for run in listed["runs"]]
     assert [{"schema_version": 1, **run} for run in listed["runs"]] == list(map(json.loads, lines))
 

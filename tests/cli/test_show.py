@@ -12,7 +12,7 @@ def test_the_header_sums_a_run_up(history: Shop) -> None:
     assert 0 == done.status
     assert "run-42" == said["run"]
     assert "shop:trader (3)" == said["agent"]
-    assert "rounds=2, symbol='KELP'" == said["arguments"]
+    assert "symbol='KELP', rounds=2" == said["arguments"]
     assert "finished" == said["status"]
     assert "3 turns, 3 steps, 2 effects, 2 checkpoints, 0 restarts" == said["did"]
     assert "30 in, 3 out" == said["tokens"]

@@ -121,13 +121,18 @@ def got(answer: Answer) -> Answer:
     return answer
 
 
+def _answers(run: holdfast.Run) -> list[Answer]:
+    answers: list[Answer] = holdfast.plain(run.state["answers"])
+    return answers
+
+
 def _loop(run: holdfast.Run, ask: Callable[[int], list[Answer]]) -> list[Answer]:
     run.state.setdefault("answers", [])
     for turn in run.turns():
         run.state["answers"].extend(ask(turn))
         if turn == TURNS - 1:
             break
-    return holdfast.plain(run.state["answers"])
+    return _answers(run)
 
 
 @holdfast.agent
@@ -159,7 +164,7 @@ async def gathered(run: holdfast.Run) -> list[Answer]:
         run.state["answers"].extend(await asyncio.gather(*equal, *effects))
         if turn == TURNS - 1:
             break
-    return holdfast.plain(run.state["answers"])
+    return _answers(run)
 
 
 async def _then(asking: Any) -> Answer:  # noqa: ANN401 any awaitable of an answer
@@ -202,7 +207,7 @@ async def mixed(run: holdfast.Run) -> list[Answer]:
         if turn == TURNS - 1:
             break
     run.state["answers"].append(got(await apay("last")))
-    return holdfast.plain(run.state["answers"])
+    return _answers(run)
 
 
 @holdfast.agent
@@ -237,7 +242,7 @@ async def cancelled(run: holdfast.Run) -> list[Answer]:
         run.state["answers"].append(got(await athink(turn)))
         if turn == TURNS - 1:
             break
-    return holdfast.plain(run.state["answers"])
+    return _answers(run)
 
 
 @holdfast.agent

@@ -24,7 +24,8 @@ def counting(run: holdfast.Run, turns: int = 2) -> list[int]:
         run.state["seen"].append(think(turn))
         if turn == turns - 1:
             break
-    return holdfast.plain(run.state["seen"])
+    seen: list[int] = holdfast.plain(run.state["seen"])
+    return seen
 
 
 def _error_of(use: Callable[[], object]) -> str:
@@ -111,4 +112,4 @@ def _work(path: Path, number: int) -> list[int]:
 
 
 if __name__ == "__main__":
-    print(json.dumps(globals()[sys.argv[1]](Path(sys.argv[2]))))
+    sys.stdout.write(json.dumps(globals()[sys.argv[1]](Path(sys.argv[2]))))

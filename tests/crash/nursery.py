@@ -60,9 +60,14 @@ def main() -> None:
         pid = os.fork()
         if pid == 0:
             os._exit(_child(order))
-        print(pid, flush=True)
+        _say(pid)
         _, status = os.waitpid(pid, 0)
-        print(os.waitstatus_to_exitcode(status), flush=True)
+        _say(os.waitstatus_to_exitcode(status))
+
+
+def _say(number: int) -> None:
+    sys.stdout.write(f"{number}\n")
+    sys.stdout.flush()
 
 
 def _child(order: Order) -> int:

@@ -20,7 +20,9 @@ CHAINS, CHAIN = 4, 6
 FIRST = {
     "threads": Failpoint(name="effect.recorded", nth=2),
     "refused": Failpoint(name="effect.declined", nth=2),
-    **dict.fromkeys(("one_step", "idle", "large", "cancelled"), Failpoint(name="step.called", nth=2)),
+    **dict.fromkeys(
+        ("one_step", "idle", "large", "cancelled"), Failpoint(name="step.called", nth=2)
+    ),
 }
 """The death after which every failpoint of the second life is tried."""
 USUAL = Failpoint(name="effect.called", nth=2)

@@ -1,4 +1,4 @@
-"""One writer: a living holder keeps its run, a dead one's is taken at once, a late one is fenced."""
+"""One writer: a living holder keeps its run, a dead one's is taken, a late one is fenced."""
 
 import os
 import signal
@@ -37,7 +37,8 @@ def test_a_stalled_process_that_wakes_up_late_writes_nothing(
     late = Outside(tmp_path).log()[-1].token
     _open_gates(tmp_path)
 
-    assert FINISHED == _live_once_free(other, order)
+    _begin_and_wait(other, order, "wait gate-1")
+    assert FINISHED == other.end()
     done = verdict.result(Outside(tmp_path).log())
     os.kill(pid, signal.SIGCONT)
 
@@ -57,13 +58,7 @@ def test_a_stalled_process_that_wakes_up_does_not_open_the_run_to_a_third(
     pid = _begin_and_wait(stalled, order, "wait gate-0")
     os.kill(pid, signal.SIGSTOP)
     (tmp_path / "gate-0").touch()
-    while not _has(tmp_path, "asked", "wait gate-1"):
-        holder = other.begin(order)
-        while not (_has(tmp_path, "asked", "wait gate-1") or _last(tmp_path) == "RunHeld"):
-            time.sleep(0.01)
-        if _last(tmp_path) == "RunHeld":
-            other.end()
-            Outside(tmp_path).note("again")
+    holder = _begin_and_wait(other, order, "wait gate-1")
 
     os.kill(pid, signal.SIGCONT)
     assert FENCED == stalled.end()
@@ -107,26 +102,24 @@ def test_the_run_of_a_killed_process_is_taken_at_once(
 
 
 def _begin_and_wait(nursery: Nursery, order: Order, what: str) -> int:
-    """Let a life begin; returns its process id once it has asked `what`."""
+    """Let a life begin; returns its process id once it has asked `what`.
+
+    It begins anew while the run is refused because its holder was alive just now.
+    """
+    place = Path(order.place)
     pid = nursery.begin(order)
-    while not _has(Path(order.place), "asked", what):
+    while not _has(place, "asked", what):
+        if Outside(place).log()[-1].kind == "RunHeld":
+            assert HELD == nursery.end()
+            pid = nursery.begin(order)
+            while Outside(place).log()[-1].kind == "RunHeld":
+                time.sleep(0.01)
         time.sleep(0.01)
     return pid
 
 
-def _live_once_free(nursery: Nursery, order: Order) -> int:
-    """Live, and try again while the run is refused because its holder was alive just now."""
-    while (status := nursery.live(order)) == HELD:
-        pass
-    return status
-
-
 def _has(place: Path, kind: str, what: str) -> bool:
     return any((line.kind, line.what) == (kind, what) for line in Outside(place).log())
-
-
-def _last(place: Path) -> str:
-    return Outside(place).log()[-1].kind
 
 
 def _open_gates(place: Path) -> None:

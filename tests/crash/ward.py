@@ -63,9 +63,7 @@ class Ward:
         if agent not in self._known:
             place = self.place(agent)
             reached = self.reached(agent, place)
-            self._known[agent] = Known(
-                reference=verdict.reference(Outside(place)), reached=reached
-            )
+            self._known[agent] = Known(reference=verdict.reference(Outside(place)), reached=reached)
         return self._known[agent]
 
     def reached(self, agent: str, place: Path, *deaths: Death) -> dict[str, int]:
@@ -84,9 +82,7 @@ class Ward:
         counted: dict[str, int] = json.loads((place / COUNTED).read_text(encoding="utf-8"))
         return {name: times for name, times in counted.items() if times}
 
-    def try_all(
-        self, agent: str, plans: Iterable[Sequence[Death]], *, retries: int = 0
-    ) -> Tally:
+    def try_all(self, agent: str, plans: Iterable[Sequence[Death]], *, retries: int = 0) -> Tally:
         """A run for each list of deaths, side by side."""
         expected = self.known(agent).reference
 

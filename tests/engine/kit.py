@@ -1,5 +1,6 @@
 """What the tests of the engine share: a store that lives many lives, a world that counts."""
 
+import random
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -95,6 +96,11 @@ class Stage:
 
     def kinds(self, id_: str = RUN) -> list[str]:
         return [type(entry).__name__ for entry in self.journal(id_)]
+
+
+def text(of: object, size: int) -> str:
+    """Text that is the same each time and does not compress away."""
+    return random.Random(repr(of)).randbytes(size // 2).hex()  # noqa: S311 it is to repeat
 
 
 def moments(

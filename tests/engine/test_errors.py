@@ -1,4 +1,4 @@
-"""Errors of steps: gone past, they are raised again; if they ended the run, they are asked again."""
+"""Errors of steps: gone past, they are raised again; those that ended the run are asked again."""
 # ruff: noqa: ARG001 an agent takes its run first, needed or not
 
 import asyncio
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import holdfast
-from tests.engine.kit import Crash, Stage, World
+from tests.engine.kit import Crash, Stage, World, text
 
 
 class Refused(Exception):
@@ -113,13 +113,19 @@ def test_an_error_with_a_constructor_of_its_own_keeps_class_and_arguments(
     stage: Stage, world: World
 ) -> None:
     class Odd(Exception):
-        def __init__(self, *, status: int) -> None:
+        def __init__(self, *, status: int, client: object) -> None:
             super().__init__(f"status {status}")
+            self.status, self.client = status, client
 
-    _, again = caught_twice(stage, world, Odd(status=500), (Odd,))
+    error = Odd(status=500, client=object())
+    error.add_note("noted")
+    _, again = caught_twice(stage, world, error, (Odd,))
 
     assert isinstance(again, Odd)
     assert "status 500" == str(again)
+    assert 500 == again.status
+    assert ["noted"] == again.__notes__
+    assert not hasattr(again, "client")
 
 
 def test_an_error_that_ended_the_run_is_asked_again(stage: Stage, world: World) -> None:
@@ -167,9 +173,9 @@ def test_an_agent_that_tries_again_by_itself_is_replayed_through_its_tries(
     stage: Stage, world: World
 ) -> None:
     @holdfast.step
-    def ask(text: str) -> str:
-        said = world.ask(text)
-        if world.asked.count(text) < 3:
+    def ask(what: str) -> str:
+        said = world.ask(what)
+        if world.asked.count(what) < 3:
             raise ConnectionError(said)
         return said
 
@@ -208,7 +214,7 @@ def test_an_error_caught_before_the_loop_stays_caught_however_far_the_run_went(
         said = world.ask(what)
         if what == "before" and is_bad:
             raise ValueError(said)
-        return "x" * 3000
+        return text(what, 3000)
 
     @holdfast.agent
     def agent(run: holdfast.Run) -> str:
@@ -233,6 +239,7 @@ def test_an_error_caught_before_the_loop_stays_caught_however_far_the_run_went(
 
     assert "before#1" == stage.live(agent)
     assert [] == world.repeated
+    assert "Based" in stage.kinds()
 
 
 def test_an_error_that_ended_an_earlier_life_is_no_answer_of_a_later_one(
@@ -248,7 +255,7 @@ def test_an_error_that_ended_an_earlier_life_is_no_answer_of_a_later_one(
 
     @holdfast.step
     def ask(turn: int) -> str:
-        return world.ask(f"turn {turn}") + "x" * 3000
+        return world.ask(f"turn {turn}") + text(turn, 3000)
 
     @holdfast.agent
     def agent(run: holdfast.Run) -> str:
@@ -268,6 +275,7 @@ def test_an_error_that_ended_an_earlier_life_is_no_answer_of_a_later_one(
     world.dies_at = None
 
     assert "right#1" == stage.live(agent)
+    assert "Based" in stage.kinds()
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(1), Crash("x")])

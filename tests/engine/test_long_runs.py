@@ -1,21 +1,15 @@
 """Long runs: bases are written now and then, and what is restored from them is the state."""
 
 import copy
-import random
 from typing import Any
 
 import pytest
 
 import holdfast
 from holdfast.model.journal import Based
-from tests.engine.kit import Crash, Stage, World
+from tests.engine.kit import Crash, Stage, World, text
 
 TURNS = 320
-
-
-def text(of: object, size: int) -> str:
-    """Text that is the same each time and does not compress away."""
-    return random.Random(repr(of)).randbytes(size // 2).hex()  # noqa: S311 it is to repeat
 
 
 def change(state: Any, turn: int, reply: Any) -> None:  # noqa: ANN401 state, or its twin

@@ -207,13 +207,10 @@ class Local:
 
     def drop(self) -> None:
         self._opened.abandon()
-        self.bury()
 
     def bury(self) -> None:
-        """Take the connections away as a kill does: the log is left as it is."""
-        records = self._opened.records
-        for link in (records._reader, records._writer):  # noqa: SLF001 -- nothing closes them
-            link.execute("PRAGMA journal_mode").fetchall()
+        """Free the memory of a dropped process, once nobody looks at the files any more."""
+        for link in (self._opened.records._reader, self._opened.records._writer):  # noqa: SLF001
             link.close()
 
 

@@ -111,8 +111,9 @@ class Book:
         """The scope is over: `Diverged` if the journal holds answers nobody asked for."""
         with self._lock:
             desk = self._desks.get(scope)
-            if desk and desk.unused:
-                first = min(desk.unused.values(), key=lambda r: r.call.after)
+            left = [r for r in desk.unused.values() if not r.is_optional] if desk else []
+            if left:
+                first = min(left, key=lambda r: r.call.after)
                 raise self.diverged(first.call, None)
 
     def undecided(self) -> Record | None:
@@ -155,5 +156,5 @@ def place(scope: Scope) -> str:
 def _due(desk: _Desk) -> Iterator[Record]:
     """Records that should have been asked by now."""
     for record in desk.unused.values():
-        if record.call.after <= desk.received:
+        if record.call.after <= desk.received and not record.is_optional:
             yield record

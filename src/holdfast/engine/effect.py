@@ -117,7 +117,7 @@ def _attempt(deed: _Deed, how: str) -> Recorded:
         # A repeat of a recorded intent is the same one: it is counted once.
         intents=(deed.aim.intent,) if deed.is_new and how == "call" else (),
     )
-    session.doing[deed.aim.key] = spec.shape.name
+    session.doing[deed.aim.key] = deed.call
     failpoint.reach("effect.intending")
     try:
         yield Commit(deed.here, ticket)

@@ -1,6 +1,7 @@
 """Exceptions ↔ records: a recorded error comes back as its own class where that is known."""
 
 import builtins
+import contextlib
 import traceback
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -29,10 +30,6 @@ def register_error(cls: type[BaseException]) -> None:
 def to_error(raised: BaseException, known: Iterable[type[BaseException]] = ()) -> Error:
     """The record of an exception. A class that will not come back as itself is warned about."""
     cls = type(raised)
-    try:
-        args: bytes | None = values.encode(list(raised.args), path="args of the error")
-    except NotStorable:
-        args = None
     if isinstance(raised, Exception) and _find(cls.__module__, cls.__qualname__, known) is None:
         log.warning(
             "%s.%s is not known by name: a replay raises StepError in its place; "
@@ -44,7 +41,7 @@ def to_error(raised: BaseException, known: Iterable[type[BaseException]] = ()) -
         module=cls.__module__,
         name=cls.__qualname__,
         message=str(raised)[:MESSAGE_CHARS_MAX],
-        args=args,
+        args=_contents(raised),
         trace="".join(traceback.format_exception(raised))[-TRACE_CHARS_MAX:],
     )
 
@@ -54,14 +51,31 @@ def to_exception(error: Error, known: Iterable[type[BaseException]] = ()) -> Exc
     cls = _find(error.module, error.name, known)
     if cls is None or error.args is None:
         return StepError(f"{error.module}.{error.name}", error.message)
-    args = values.decode(error.args)
+    contents = values.decode(error.args)
+    args, attributes = contents if isinstance(contents, tuple) else (contents, {})
     assert isinstance(args, list)
     try:
-        return cls(*args)
+        made = cls(*args)
     except Exception:  # noqa: BLE001 a user's constructor may want anything; the args are kept
         made = cls.__new__(cls)
         made.args = tuple(args)
-        return made
+    vars(made).update(attributes)
+    return made
+
+
+def _contents(raised: BaseException) -> bytes | None:
+    """The arguments of an exception and, if it has any that can be stored, its attributes."""
+    attributes = {}
+    for name, value in vars(raised).items():
+        if name != _MARK:
+            with contextlib.suppress(NotStorable):
+                values.encode(value)
+                attributes[name] = value
+    args = list(raised.args)
+    try:
+        return values.encode((args, attributes) if attributes else args)
+    except NotStorable:
+        return None
 
 
 def mark(error: BaseException, what: tuple[Any, ...]) -> None:

@@ -235,6 +235,7 @@ class Launcher:
         session.close_scope(session.scope)
         if session.turn >= 0:
             session.close_scope(session.turn)
+        session.refuse_doubt(is_end=True)
         data = values.encode(value, path="the result of the run")
         now = self._clock.now()
         finished = Finished(now, data, session.state.delta())

@@ -73,13 +73,11 @@ class Shape:
     def question(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Question:
         """The call as a question; raises `NotStorable` naming the argument that cannot be kept."""
         bound = {n: v for n, v in self.bind(args, kwargs).items() if n not in self._ignore}
+        marks = {name: digest(bound[name], path=f"{self.name}({name})") for name in bound}
         whole = hashlib.sha256()
-        asked = []
-        for name in sorted(bound) if len(bound) > 1 else bound:
-            value = bound[name]
-            mark = digest(value, path=f"{self.name}({name})")
-            whole.update(name.encode() + b"=" + mark)
-            asked.append(Asked(name, brief(value), mark[:4]))
+        for name in sorted(marks) if len(marks) > 1 else marks:
+            whole.update(name.encode() + b"=" + marks[name])
+        asked = [Asked(name, brief(bound[name]), mark[:4]) for name, mark in marks.items()]
         return Question(self.name, whole.digest()[:DIGEST_BYTES], asked, bound)
 
     def check_unchanged(self, question: Question) -> None:

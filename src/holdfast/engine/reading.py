@@ -11,6 +11,7 @@ from holdfast.model.journal import (
     Call,
     Declined,
     Entry,
+    Failed,
     Happened,
     Intended,
     LoopLeft,
@@ -22,6 +23,7 @@ from holdfast.model.journal import (
     Scope,
     TurnEnded,
 )
+from holdfast.model.run import Status
 from holdfast.store.reader import Placed
 
 Key = tuple[Scope, str, bytes, int]
@@ -32,6 +34,7 @@ class Record(msgspec.Struct):
 
     `is_standing`: an effect carried over from a turn that is run anew; nobody has to ask it.
     `is_past`: an error that the code went past, which is raised again.
+    `is_optional`: an answer to code that then diverged; other code need not ask for it.
     """
 
     call: Call
@@ -41,6 +44,7 @@ class Record(msgspec.Struct):
     outcome: Happened | Declined | None = None
     is_standing: bool = False
     is_past: bool = False
+    is_optional: bool = False
 
 
 def key_of(call: Call) -> Key:
@@ -59,6 +63,7 @@ class Reading:
         self.attempts: dict[Key, int] = {}
         self.loops_left: dict[int, tuple[int, int]] = {}
         self._intents: dict[str, Record] = {}
+        self._life = (-1, -1)
         self._is_standing = False
 
     def read(self, rows: Iterable[Placed]) -> None:
@@ -83,6 +88,9 @@ class Reading:
                 self.end_turn()
             case Resumed():
                 self.end_life()
+                self._life = (row, index)
+            case Failed() if entry.status == Status.DIVERGED:
+                self._excuse()
             case Redone():
                 self._is_standing = True
             case LoopLeft():
@@ -105,6 +113,12 @@ class Reading:
             if isinstance(key[0], bytes) or key[0] < 0:
                 self.kept[key] = record
                 record.is_past = isinstance(key[0], int)
+
+    def _excuse(self) -> None:
+        """The life diverged: what is recorded of its steps, and of no other, may stay unasked."""
+        for record in self.kept.values():
+            if (record.row, record.index) > self._life and not isinstance(record.entry, Intended):
+                record.is_optional = True
 
     def end_life(self) -> None:
         """The process that wrote so far is gone: an error it did not go past is no answer."""

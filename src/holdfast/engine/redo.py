@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 from holdfast.clock import Clock
 from holdfast.engine.intent import intent_of
-from holdfast.engine.question import Question
 from holdfast.engine.restore import row_before
 from holdfast.model.journal import (
     Based,
@@ -26,7 +25,7 @@ def redo_turn(writer: RunWriter, reader: Reader, clock: Clock, reason: str | Non
     at, copied, rest = _cut(reader, history)
     standing = [e for e in rest if isinstance(e, Intended | Happened | Declined)]
     intents = [
-        intent_of(Question(e.call.name, e.call.digest, [], {}))
+        intent_of(e.call)
         for e in standing
         if isinstance(e, Intended) and not _is_repeat(e, standing)
     ]

@@ -4,7 +4,7 @@ import hashlib
 import logging
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -88,7 +88,7 @@ class Session:
         self.nth: dict[bytes, int] = {}
         self.stopped: BaseException | None = None
         self.is_over = False
-        self.doing: dict[str, str] = {}
+        self.doing: dict[str, Call] = {}
         self._pending: list[Entry] = []
         self.pending_serial = 0
         self._last: Ticket | None = None
@@ -163,13 +163,17 @@ class Session:
             self.book.close(scope)
         except Diverged as error:
             raise self.stop(error) from None
+
+    def refuse_doubt(self, *, is_end: bool = False) -> None:
+        """A turn or the run ends: an effect whose outcome is not known stops it as in doubt."""
         left = self.book.undecided()
         if left is not None and isinstance(left.entry, Intended):
             why = "it was cut off in a turn that was run anew without it"
             raise self.stop(InDoubt(self.id, left.call.name, left.entry.key, why))
-        for key, name in list(self.doing.items()):
-            why = "the agent went on while a thread or task was still doing it; wait for it first"
-            raise self.stop(InDoubt(self.id, name, key, why))
+        for key, call in list(self.doing.items()):
+            if call.scope == self.turn or is_end:
+                why = "the agent went on while a thread or task still did it; wait for it first"
+                raise self.stop(InDoubt(self.id, call.name, key, why))
 
     def drop_pending(self) -> None:
         """Forget what was not committed: the code went another way than the journal."""
@@ -193,12 +197,14 @@ class Session:
                 self.outside_rows.append(row.id)
             return row.id, len(entries) - 1, ticket
 
-    def next_nth(self, intent: bytes) -> int:
-        """How often the run's branch has meant this before; counts this time."""
+    def next_nth(self, intent: bytes, known: Callable[[], int]) -> int:
+        """How often the run's branch has meant this before (`known`: before this life).
+
+        Counts this time.
+        """
         with self._lock:
             if intent not in self.nth:
-                row = self.writer.run.row
-                self.nth[intent] = self.reader.intended(row.no, intent, row.head)
+                self.nth[intent] = known()
             self.nth[intent] += 1
             return self.nth[intent] - 1
 

@@ -102,6 +102,7 @@ class Loops:
     def _end(self, loop: int, *, is_loop_over: bool) -> None:
         session, turn = self._session, self._next_turn
         session.close_scope(turn)
+        session.refuse_doubt()
         every = session.cadence
         failpoint.reach("turn.ending")
         ended = TurnEnded(

@@ -138,12 +138,15 @@ class Reader:
         return last.id
 
     def intended(self, run: int, intent: bytes, head: int) -> int:
-        """How often this intent was recorded on the line of history that ends in `head`."""
+        """In how many rows this intent is on the line of history that ends in `head`."""
+        return len(self.intended_rows(run, intent, head))
+
+    def intended_rows(self, run: int, intent: bytes, head: int) -> list[int]:
+        """The rows with this intent on the line of history that ends in `head`, in order."""
         ends = {after.parent: after.at for after in self.line(head)}
         ends[head] = row_id(head + 1, 0)
-        return sum(
-            id_ <= ends.get(branch_of(id_), -1) for id_ in self._records.intended(run, intent)
-        )
+        found = self._records.intended(run, intent)
+        return [id_ for id_ in found if id_ <= ends.get(branch_of(id_), -1)]
 
     def _branch(self, no: int) -> BranchRow:
         row = self._records.branch(no)

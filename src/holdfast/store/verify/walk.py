@@ -137,9 +137,8 @@ class _Verification:
             yield
         except Damaged as damage:
             self._find(damage.where, damage.why)
-        except (AttributeError, TypeError, OverflowError, ValueError) as error:
-            # A column of another type, or a number out of range, where a hash is to be made.
-            self._find(where, f"it holds something that Holdfast never writes ({error})")
+        except TypeError as error:  # A text stands where a number must.
+            self._find(where, f"it holds what Holdfast never writes ({error})")
 
     def look_around(self) -> None:
         """What concerns the store as a whole."""
@@ -249,11 +248,11 @@ class _Verification:
         self, branch: BranchRow, row: JournalRow, before: bytes | None, line: Lines
     ) -> None:
         self._rows += 1
-        self._bytes += len(row.body)
         where = f"journal row {row.id:#x}"
         with self._finding(where):
             if before is not None:
                 check_row(self._store_id, row, before)
+            self._bytes += len(row.body)
             decoded = _opened(_decode_row, row.body, where)
             for fault in line.read(branch, row.id, decoded):
                 self._find(where, fault)

@@ -1,0 +1,64 @@
+"""Numbers, times and foreign text as people read them."""
+
+import datetime as dt
+
+import pytest
+
+from holdfast.cli.grid import Grid, aligned
+from holdfast.cli.text import clock, duration, harmless, line, moment, plural, short, size
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (None, ""),
+        (float("nan"), ""),
+        (0, "0 µs"),
+        (0.0005, "500 µs"),
+        (0.012, "12 ms"),
+        (3.44, "3.4 s"),
+        (312, "5 min 12 s"),
+        (7500, "2 h 5 min"),
+        (273_600, "3 d 4 h"),
+        (-3.44, "-3.4 s"),
+    ],
+)
+def test_a_duration_is_said_in_two_parts_at_most(seconds: float | None, text: str) -> None:
+    assert text == duration(seconds)
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [
+        (None, ""),
+        (0, "0 B"),
+        (999, "999 B"),
+        (12_345, "12.3 kB"),
+        (10**9, "1.0 GB"),
+        (10**16, "10000.0 TB"),
+    ],
+)
+def test_a_size_has_its_unit(count: int | None, text: str) -> None:
+    assert text == size(count)
+
+
+def test_times_are_shown_in_the_zone_of_this_machine() -> None:
+    at = dt.datetime(2026, 1, 2, 3, 4, 5, 678_901, tzinfo=dt.UTC)
+
+    assert at.astimezone().strftime("%Y-%m-%d %H:%M:%S") == moment(at)
+    assert at.astimezone().strftime("%H:%M:%S") + ".678" == clock(at)
+    assert ("", "") == (moment(None), clock(None))
+
+
+def test_foreign_text_cannot_steer_the_terminal() -> None:
+    assert "a\\x1b[2Jb\nc\\x07" == harmless("a\x1b[2Jb\nc\x07")
+    assert "a b c" == line(" a\n b\t c ")
+    assert 72 == len(short("x" * 100))
+    assert ("1 run", "2 runs") == (plural(1, "run"), plural(2, "run"))
+
+
+def test_a_grid_is_aligned_and_leaves_no_blanks_at_the_end() -> None:
+    rows = [("a", "1", "x"), ("long", "100", "")]
+    grid = Grid(columns=("name", "count", "rest"), rows=rows, right=frozenset({"count"}))
+
+    assert ["NAME  COUNT  REST", "a         1  x", "long    100"] == aligned(grid).splitlines()
