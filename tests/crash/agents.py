@@ -285,24 +285,30 @@ def redone(run: holdfast.Run) -> list[Answer]:
     return _loop(run, ask)
 
 
-KILLED = (
-    one_step,
-    probed,
-    idempotent,
-    neither,
-    gathered,
-    threads,
-    turnless,
-    mixed,
-    idle,
-    large,
-    cancelled,
-    refused,
-    failing,
-    redone,
-)
-"""The agents that are killed wherever they can be."""
-AGENTS: dict[str, holdfast.Agent[..., Any]] = {agent.name: agent for agent in (*KILLED, gated)}
+AGENTS: dict[str, holdfast.Agent[..., Any]] = {
+    agent.name: agent
+    for agent in (
+        one_step,
+        probed,
+        idempotent,
+        neither,
+        gathered,
+        threads,
+        turnless,
+        mixed,
+        large,
+        idle,
+        cancelled,
+        refused,
+        failing,
+        redone,
+        gated,
+    )
+}
+WRITING = tuple(AGENTS)[:9]
+"""Agents that write in different ways: killed at every call that changes the disk."""
+KILLED = tuple(AGENTS)[:-1]
+"""Agents that end by themselves: killed at every failpoint."""
 
 
 def carry_out(store: holdfast.Store, name: str) -> list[Answer]:

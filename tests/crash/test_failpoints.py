@@ -27,7 +27,7 @@ FIRST = {
 """The death after which every failpoint of the second life is tried."""
 USUAL = Failpoint(name="effect.called", nth=2)
 
-every_agent = pytest.mark.parametrize("agent", [agent.name for agent in KILLED])
+every_agent = pytest.mark.parametrize("agent", KILLED)
 
 
 @every_agent
@@ -77,7 +77,7 @@ def test_a_run_killed_over_and_over_continues(
 def test_every_failpoint_of_the_source_is_among_those_killed_at(ward: Ward) -> None:
     tried = {
         death.name
-        for agent in (agent.name for agent in KILLED)
+        for agent in KILLED
         for death in [
             *_deaths(ward.known(agent).reached),
             *_second(ward, agent, FIRST.get(agent, USUAL)),

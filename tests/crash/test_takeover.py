@@ -107,15 +107,19 @@ def _begin_and_wait(nursery: Nursery, order: Order, what: str) -> int:
     It begins anew while the run is refused because its holder was alive just now.
     """
     place = Path(order.place)
-    pid = nursery.begin(order)
+    pid, refusals = nursery.begin(order), _refusals(place)
     while not _has(place, "asked", what):
-        if Outside(place).log()[-1].kind == "RunHeld":
+        if _refusals(place) > refusals:
             assert HELD == nursery.end()
+            refusals = _refusals(place)
             pid = nursery.begin(order)
-            while Outside(place).log()[-1].kind == "RunHeld":
-                time.sleep(0.01)
+        assert Path(f"/proc/{pid}/exe").exists(), f"the life ended with status {nursery.end()}"
         time.sleep(0.01)
     return pid
+
+
+def _refusals(place: Path) -> int:
+    return sum(line.kind == holdfast.RunHeld.__name__ for line in Outside(place).log())
 
 
 def _has(place: Path, kind: str, what: str) -> bool:

@@ -1,6 +1,7 @@
 """One run, killed and continued until it is done; then judged by what the outside saw."""
 
 import contextlib
+import os
 import re
 import signal
 import subprocess
@@ -70,6 +71,7 @@ class Nursery:
     """A warm process that lets runs live; see `nursery`."""
 
     def __init__(self) -> None:
+        self._pid = 0
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.crash.nursery"],
             cwd=ROOT,
@@ -106,18 +108,23 @@ class Nursery:
         assert self._process.stdin is not None
         self._process.stdin.write(msgspec.json.encode(order).decode() + "\n")
         self._process.stdin.flush()
-        return self._read()
+        self._pid = self._read()
+        return self._pid
 
     def end(self) -> int:
         """Wait for the life that began to end; returns its exit status."""
-        return self._read()
+        status, self._pid = self._read(), 0
+        return status
 
     def _read(self) -> int:
         assert self._process.stdout is not None
         return int(self._process.stdout.readline())
 
     def close(self) -> None:
-        """End the process."""
+        """End the process, and first the life that a failed test left."""
+        if self._pid:
+            os.kill(self._pid, signal.SIGKILL)
+            self.end()
         with self._process as process:
             assert process.stdin is not None
             process.stdin.close()

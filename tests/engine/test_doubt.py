@@ -3,12 +3,13 @@
 
 import asyncio
 import contextlib
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 import holdfast
-from tests.engine.kit import RUN, Crash, Stage, World
+from tests.engine.kit import RUN, Crash, Stage, World, text
 
 
 class Network(Exception):
@@ -23,16 +24,18 @@ class Bank:
         self.keys: list[str] = []
         self.probed: list[tuple[Any, ...]] = []
         self.fault: BaseException | None = None
+        self.fault_at = "o1"
         self.is_late = False
         self.probe_fault: Exception | None = None
 
     def pay(self, order: str, key: str = "") -> dict[str, str]:
         self.keys.append(key)
-        if self.fault is not None and not self.is_late:
-            raise self.fault
+        fault = self.fault if order == self.fault_at else None
+        if fault is not None and not self.is_late:
+            raise fault
         self.paid[order] = self.paid.get(order, 0) + 1
-        if self.fault is not None:
-            raise self.fault
+        if fault is not None:
+            raise fault
         return {"receipt": order}
 
     def find(self, order: str, key: str = "") -> dict[str, str] | None:
@@ -196,9 +199,10 @@ def test_an_effect_with_neither_stops_the_run_and_is_listed(
         stage.live(agent)
     bank.fault = None
 
-    for again in (lambda: stage.live(agent), lambda: stage.restart(agent)):
+    again: list[Callable[[holdfast.Agent[[], Any]], Any]] = [stage.live, stage.restart]
+    for live in again:
         with pytest.raises(holdfast.InDoubt) as caught:
-            again()
+            live(agent)
         assert RUN == caught.value.run
         assert caught.value.effect.endswith("pay")
         assert bank.keys[0] == caught.value.key
@@ -331,7 +335,7 @@ def test_a_probe_says_true_for_an_effect_that_returns_nothing(
 
     @holdfast.agent
     def agent(run: holdfast.Run) -> list[Any]:
-        return [mail("ann")]  # type: ignore[func-returns-value]  # what is tested
+        return [mail("ann")]
 
     world.dies_at = "send ann"
     stage.die(agent)
@@ -400,31 +404,18 @@ def test_a_doubt_in_a_turn_long_past_a_base_is_found(stage: Stage, bank: Bank) -
     def agent(run: holdfast.Run) -> int:
         for turn in run.turns():
             run.state.setdefault("paid", []).append(pay(f"o{turn}"))
-            run.state["big"] = "x" * turn
+            run.state["big"] = text(turn, 5_000)
             if turn == 50:
                 return len(run.state["paid"])
         raise AssertionError
 
+    bank.is_late = True
     for order in ("o0", "o20", "o49"):
-        with contextlib.suppress(Crash):
-            bank.is_late = True
-            _die_at(bank, order, lambda: stage.live(agent))
+        bank.fault_at = order
+        bank.fault = Crash()
+        stage.die(agent)
+    bank.fault = None
 
     assert 51 == stage.live(agent)
     assert [1] * 51 == list(bank.paid.values())
-
-
-def _die_at(bank: Bank, order: str, live: Any) -> None:  # noqa: ANN401
-    pay = bank.pay
-
-    def dying(asked: str, key: str = "") -> dict[str, str]:
-        outcome = pay(asked, key)
-        if asked == order:
-            raise Crash
-        return outcome
-
-    bank.pay = dying  # type: ignore[method-assign]
-    try:
-        live()
-    finally:
-        bank.pay = pay  # type: ignore[method-assign]
+    assert "Based" in stage.kinds()

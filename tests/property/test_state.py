@@ -197,18 +197,41 @@ LIST_CHANGES = [
 ]  # fmt: skip
 
 
+SAVES = 1_000_000  # places from here on are saves, below they are answers
+
+
 class World:
     """A state, its twin, and what a program may hold of both."""
 
     def __init__(self, *, check: bool) -> None:
         self.check = check
         self.answers: dict[Any, Any] = {}
+        self.log: list[bytes] = []  # every save there was; later ones may name what is in it
+        self.unlocated = 0
         self.held: list[tuple[Any, Any]] = []  # plain objects that were put in and are still held
         self.start(State(check=check, answer=self.answer), {})
         self.rebase()
 
     def answer(self, source: Value) -> Value:
+        if source[0] >= SAVES:
+            return self.log[source[0] - SAVES]
         return copy.deepcopy(self.answers[source])
+
+    def keep(self, save: bytes) -> tuple[bytes, tuple[int, int]]:
+        """Write a save to the log; the state is told a while later where it stands."""
+        self.log.append(save)
+        self.unlocated += 1
+        return save, (SAVES + len(self.log) - 1, 0)
+
+    def locate(self) -> None:
+        for at in range(len(self.log) - self.unlocated, len(self.log)):
+            self.state.locate((SAVES + at, 0))
+        self.unlocated = 0
+
+    def restored(self, count: int, *, check: bool = False) -> State:
+        saves = [save for save, _ in self.saves[:count]]
+        places = [place for _, place in self.saves[:count]]
+        return State.restore(saves[0], saves[1:], self.answer, places=places, check=check)
 
     def start(self, state: State, twin: dict[Any, Any]) -> None:
         self.state, self.twin = state, twin
@@ -217,7 +240,7 @@ class World:
         self.copies: list[Any] = []  # keeps what became of the held objects, so they stay one
 
     def rebase(self) -> None:
-        self.saves = [self.state.base()]
+        self.saves = [self.keep(self.state.base())]
         self.snapshots = [copy.deepcopy(self.twin)]
         assert self.state.delta() is None
 
@@ -443,13 +466,13 @@ class World:
         for _ in range(2):  # a part that was taken out may be saved one turn later
             delta = self.state.delta()
             if delta is not None:
-                self.saves.append(delta)
+                self.saves.append(self.keep(delta))
                 self.snapshots.append(copy.deepcopy(self.twin))
         assert self.state.delta() is None
 
     def check_restored(self, pick: int) -> None:
         at = pick % len(self.saves)
-        restored = State.restore(self.saves[0], self.saves[1 : at + 1], self.answer)
+        restored = self.restored(at + 1)
         assert_same(restored.root, self.snapshots[at])
         assert restored.delta() is None
 
@@ -460,7 +483,7 @@ class World:
 
     def restart(self, pick: int) -> None:
         self.end_turn()
-        state = State.restore(self.saves[0], self.saves[1:], self.answer, check=self.check)
+        state = self.restored(len(self.saves), check=self.check)
         if pick % 2:
             early = State({"a": {"b": []}, "c": [], "moved": {}}, check=self.check)
             taken = [early.root["a"], early.root["c"]]
@@ -471,8 +494,11 @@ class World:
                         node.clear()
             state = early
         self.start(state, copy.deepcopy(self.twin))
+        self.unlocated = 0
 
     def act(self, op: int, a: int, b: int, c: int) -> None:
+        if a % 3 == 0:
+            self.locate()
         match op % 24:
             case 0 | 1 | 2 | 3:
                 self.end_turn()
@@ -480,7 +506,7 @@ class World:
                 self.check_restored(a)
             case 5:
                 self.check_digests(a)
-            case 6 if a % 3 == 0:
+            case 6 if a % 2 == 0:
                 self.rebase()
             case 7 if a % 3 == 0:
                 self.restart(b)

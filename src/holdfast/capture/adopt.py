@@ -57,6 +57,7 @@ class Adoption:
         for node, content in contents:
             place = self._place(node)
             place.hf_tracker, place.hf_hash, place.hf_mark = ours, None, node.hf_mark
+            place.hf_source = node.hf_source
             place.hf_node = node.hf_node + shift if node.hf_node >= theirs.floor else UNSAVED
             if place is not node:
                 node.hf_tracker = None

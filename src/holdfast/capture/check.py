@@ -7,14 +7,16 @@ from holdfast import errors
 from holdfast.capture.fixed import Value
 from holdfast.capture.lift import Lift
 from holdfast.capture.node import KINDS, Node, Tracker, entries, step
+from holdfast.store.chunks import Chunks
 from holdfast.store.codec import values
 
 
 class Mirror:
     """The state as a restore would give it, kept beside the live one."""
 
-    def __init__(self, answer: Callable[[Any], object] | None) -> None:
+    def __init__(self, answer: Callable[[Any], object] | None, aside: Chunks | None) -> None:
         self._answer = answer or _no_answer
+        self._aside = aside
         self._saves: list[bytes] = []
         self._lift: Lift | None = None
         self._root: Node | None = None
@@ -22,7 +24,7 @@ class Mirror:
     def follow(self, saves: list[bytes]) -> None:
         """Become what a base and the deltas after it give."""
         self._saves = saves
-        self._lift = Lift(Tracker(), self._answer)
+        self._lift = Lift(Tracker(), self._answer, self._aside)
         self._root = self._lift.base(saves[0])
         for delta in saves[1:]:
             self._lift.delta(delta)

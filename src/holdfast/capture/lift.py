@@ -14,29 +14,58 @@ from holdfast.capture import wire
 from holdfast.capture.fixed import BASIC, Value
 from holdfast.capture.insert import blank
 from holdfast.capture.lower import preorder
-from holdfast.capture.node import KINDS, TRACKED, Node, Tracker, link, may_change
+from holdfast.capture.node import (
+    KINDS,
+    TRACKED,
+    Node,
+    Tracker,
+    forget_source,
+    link,
+    may_change,
+)
+from holdfast.capture.places import At, Place, parts
 from holdfast.capture.tracked import TrackedDict, TrackedList, plain, track
+from holdfast.store.chunks import Chunks
 from holdfast.store.codec import values
 
 
 class Lift:
     """A state being read: the nodes met so far, by number."""
 
-    def __init__(self, tracker: Tracker, answer: Callable[[Any], object]) -> None:
+    def __init__(
+        self, tracker: Tracker, answer: Callable[[Any], object], aside: Chunks | None = None
+    ) -> None:
         self.nodes: list[Any] = []
+        self.named = 0  # containers that were read from elsewhere
         self._tracker = tracker
         self._answer = answer
+        self._aside = aside
         self._answers: dict[Any, Any] = {}
+        self._parts: dict[At, list[Any]] = {}
+        self._place: Place | None = None  # where what is being read stands
+        self._first = 0  # the number of the node with ordinal 0 in it
+        self._links = 0  # references to nodes so far, and leaves that may change
 
-    def base(self, data: bytes) -> TrackedDict:
-        """Read a base; give its root."""
-        with _naming_damage():
+    def base(self, data: bytes, at: At | None = None) -> TrackedDict:
+        """Read a base, which stands at `at`; give its root."""
+        with _naming_damage(), self._standing_at(at):
             return self._base(data)
 
-    def delta(self, data: bytes) -> None:
+    def delta(self, data: bytes, at: At | None = None) -> None:
         """Read the delta that follows what was read before."""
-        with _naming_damage():
+        with _naming_damage(), self._standing_at(at):
             self._delta(data)
+
+    @contextmanager
+    def _standing_at(self, at: At | None, ordinal: int = 0) -> Iterator[None]:
+        """What is read inside stands at `at`, the next node with that ordinal."""
+        before = self._place, self._first
+        self._place = None if at is None else Place(at)
+        self._first = len(self.nodes) - ordinal
+        try:
+            yield
+        finally:
+            self._place, self._first = before
 
     def _base(self, data: bytes) -> TrackedDict:
         document = _document(data)
@@ -45,6 +74,7 @@ class Lift:
         root = self._value(document[1])
         if type(root) is not TrackedDict:
             raise _damaged("its root is no dict")
+        root.hf_source = None  # a base always writes its root
         return root
 
     def _delta(self, data: bytes) -> None:
@@ -54,6 +84,8 @@ class Lift:
         for at in range(0, len(parts), 3):
             number, head, body = parts[at : at + 3]
             node = self._node(number)
+            if type(node) in KINDS and node.hf_source is not None:
+                forget_source(node)
             if type(node) is TrackedList:
                 self._change_list(node, head, body)
             elif type(node) is TrackedDict:
@@ -87,42 +119,55 @@ class Lift:
             flat = wire.unpack(body.data)
             pairs = [(self._key(key), at) for key, at in zip(flat[::2], flat[1::2], strict=True)]
         for key, lowered in pairs:
-            dict.__setitem__(node, key, self._place(self._value(lowered), node))
+            dict.__setitem__(node, key, self._put(self._value(lowered), node))
 
     def _value(self, lowered: Value) -> Value:
         kind = type(lowered)
         if kind in BASIC:
             return lowered
         if kind is dict:
-            node = self._new(TrackedDict)
-            self._set(node, lowered)
-            return node
+            return self._written(TrackedDict, lowered)
         if kind is list:
-            node = self._new(TrackedList)
-            list.extend(node, self._items(lowered, node))
-            return node
+            return self._written(TrackedList, lowered)
         if kind is not Ext:
             raise _damaged(f"it holds a {kind.__name__}")
         return self._item(lowered)
 
+    def _written(self, kind: type, lowered: Value) -> Value:
+        """Give a new container by its content; it can be named where it stands if that is whole."""
+        node = blank(kind, self._tracker)
+        links, number = self._links, len(self.nodes)
+        self._number(node)
+        if kind is TrackedDict:
+            self._set(node, lowered)
+        else:
+            list.extend(node, self._items(lowered, node))
+        if links == self._links and self._place is not None:
+            node.hf_source = (self._place, number - self._first)
+        return node
+
     def _item(self, item: Ext) -> Value:
         match item.code:
             case wire.NODES:
+                self._links += 1
                 return self._node(wire.unpack(item.data)[0])
             case wire.PAIRS:
-                node = self._new(TrackedDict)
-                self._set(node, item)
-                return node
+                return self._written(TrackedDict, item)
             case wire.ANSWER:
-                return self._from_answer(*wire.unpack(item.data))
+                count, source, *keys = wire.unpack(item.data)
+                return self._from_elsewhere(count, tuple(source), keys)
             case wire.FIXED:
-                return values.decode(bytes(item.data))
+                return self._leaf(bytes(item.data))
             case wire.LEAF:
-                leaf = values.decode(bytes(item.data))
+                self._links += 1
+                leaf = self._leaf(bytes(item.data))
                 self.nodes.append(leaf)
                 return leaf
             case code:
                 raise _damaged(f"it holds an item {code}")
+
+    def _leaf(self, data: bytes) -> Value:
+        return values.decode(data if self._aside is None else self._aside.fetch(data))
 
     def _items(self, lowered: list[Any], parent: TrackedList) -> list[Any]:
         if BASIC.issuperset(map(type, lowered)):
@@ -130,13 +175,17 @@ class Lift:
         items: list[Any] = []
         for item in lowered:
             if type(item) is Ext and item.code == wire.NODES:
+                self._links += 1
                 ids = accumulate(wire.unpack(item.data))
-                items.extend(self._place(self._node(number), parent) for number in ids)
+                items.extend(self._put(self._node(number), parent) for number in ids)
+            elif type(item) is Ext and item.code == wire.STORED:
+                stored = self._stored(*wire.unpack(item.data))
+                items.extend(self._put(value, parent) for value in stored)
             else:
-                items.append(self._place(self._value(item), parent))
+                items.append(self._put(self._value(item), parent))
         return items
 
-    def _place(self, value: Value, parent: Node) -> Value:
+    def _put(self, value: Value, parent: Node) -> Value:
         """Note that `value` is to stand in `parent`."""
         kind = type(value)
         if kind in KINDS:
@@ -145,31 +194,53 @@ class Lift:
             self._tracker.holders[id(parent)] = ref(parent)
         return value
 
-    def _from_answer(self, count: int, source: Value, *keys: Value) -> Value:
-        if isinstance(source, list):
-            source = tuple(source)
+    def _stored(
+        self, counts: list[int], steps: list[int], indexes: list[int], ordinals: list[int]
+    ) -> Iterator[Value]:
+        rows = accumulate(steps)
+        for count, row, index, ordinal in zip(counts, rows, indexes, ordinals, strict=True):
+            source = (row, index) if ordinal < 0 else (row, index, ordinal)
+            yield self._from_elsewhere(count, source, [])
+
+    def _from_elsewhere(self, count: int, source: tuple[int, ...], keys: list[Value]) -> Value:
+        """Give a container that is named by what holds it, and number what is in it."""
+        self.named += 1
+        first = len(self.nodes)
+        is_saved = len(source) == 3  # noqa: PLR2004 row, index, ordinal
+        value = self._from_save(*source) if is_saved else self._from_answer(source, keys)
+        if len(self.nodes) - first != count:
+            found = len(self.nodes) - first
+            raise _damaged(f"{source!r} has {found} containers, not {count}")
+        return value
+
+    def _from_save(self, row: int, index: int, ordinal: int) -> Value:
+        at = row, index
+        if at not in self._parts:
+            data: Any = self._answer(at)
+            self._parts[at] = parts(data)
+        links = self._links
+        with self._standing_at(at, ordinal):
+            value = self._value(self._parts[at][ordinal])
+        if type(value) not in KINDS or links != self._links:
+            raise _damaged(f"what was saved at {at!r} holds no container {ordinal} by itself")
+        return value
+
+    def _from_answer(self, source: tuple[int, ...], lowered: list[Value]) -> Value:
         if source not in self._answers:
             self._answers[source] = self._answer(source)
         value: Any = self._answers[source]
-        for lowered in keys:
-            value = value[self._key(lowered)]
+        keys = [self._key(key) for key in lowered]
+        for key in keys:
+            value = value[key]
         if type(value) in KINDS:
             value = plain(value)
         if type(value) not in TRACKED:
             raise _damaged(f"the answer {source!r} holds no container where one was")
-        top = track(value)
-        found = preorder(top)
-        if len(found) != count:
-            raise _damaged(f"the answer {source!r} has {len(found)} containers, not {count}")
-        for node in found:
+        top = track(value, source, keys)
+        for node in preorder(top):
             node.hf_tracker = self._tracker
             self._number(node)
         return top
-
-    def _new(self, kind: type) -> Value:
-        node = blank(kind, self._tracker)
-        self._number(node)
-        return node
 
     def _number(self, node: Node) -> None:
         node.hf_node = len(self.nodes)

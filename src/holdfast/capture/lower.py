@@ -11,15 +11,19 @@ from holdfast.capture import wire
 from holdfast.capture.fixed import BASIC, Value, is_fixed
 from holdfast.capture.leaves import Leaves, Now
 from holdfast.capture.node import KINDS, Node, children, path_below, step
+from holdfast.capture.places import Named, name
+from holdfast.store.chunks import CHUNK_BYTES_MIN, Chunks
 from holdfast.store.codec import values
 
 DEPTH_MAX: Final = 128
 """Containers in containers that one save writes; each level takes a few frames of the stack."""
 
 _TEXT: Final = frozenset({str})
-_OPEN: Final = (
-    -2
-)  # the id of a container whose content is being lowered: meeting it again is a cycle
+_OPEN: Final = -2  # the id of a container that is being lowered: meeting it again is a cycle
+_LONG: Final = frozenset({str, bytes})
+_BYTES_PER_CHARACTER: Final = 4
+_SMALL_ITEMS: Final = 8
+_SMALL_TEXT: Final = 32
 
 
 class Lowering:
@@ -35,15 +39,23 @@ class Lowering:
         seen: dict[int, Now],
         names_answers: bool,
         is_careful: bool,
+        repeats_small: bool,
+        aside: Chunks | None,
     ) -> None:
         self.next = first
         self.leaves_written: dict[int, int] = {}
+        self.whole: list[tuple[Node, int]] = []  # containers written without a reference in them
+        self.named = 0  # containers that are named instead of written
         self._root = root
         self._floor = floor
         self._leaves = leaves
         self._seen = seen
         self._names_answers = names_answers
-        self._is_careful = is_careful  # text and integers may be beyond what msgpack holds
+        # Text and integers may be beyond what msgpack holds, or large enough to be put aside.
+        self._is_careful = is_careful
+        self._aside = aside
+        self._repeats_small = repeats_small  # what is small is not worth another read
+        self._links = 0  # references to nodes so far, and leaves that may change
         self._given: list[tuple[Node, int]] = []
         self._depth = 0
 
@@ -60,23 +72,33 @@ class Lowering:
         if kind not in KINDS:
             return self._leaf(value)
         if value.hf_node >= self._floor:
+            self._links += 1
             return _nodes([value.hf_node - self._floor])
         if value.hf_node == _OPEN:
             raise errors.NotStorable(
                 self._place_of(value), KINDS[kind].__name__, "it contains itself"
             )
-        if value.hf_source is not None and self._names_answers:
-            named = self._answer(value)
-            if named is not None:
-                return named
+        if value.hf_source is not None:
+            found = self._named(value)
+            if found is not None:
+                count, (source, keys) = found
+                lowered = [self.key(value, key) for key in keys]
+                return Ext(wire.ANSWER, wire.pack([count, source, *lowered]))
+        return self.written(value)
+
+    def written(self, value: Value) -> Value:
+        """Give a container by its content."""
         node = self._give(value, _OPEN)
+        links = self._links
         self._depth += 1
         if self._depth > DEPTH_MAX:
             why = f"it is nested deeper than {DEPTH_MAX} containers"
-            raise errors.NotStorable(self._place_of(value), KINDS[kind].__name__, why)
+            raise errors.NotStorable(self._place_of(value), KINDS[type(value)].__name__, why)
         body = self.pairs(value, value) if isinstance(value, dict) else self.items(value)
         self._depth -= 1
         value.hf_node = node
+        if links == self._links:
+            self.whole.append((value, node))
         return body
 
     def items(self, items: list[Any]) -> list[Any]:
@@ -84,18 +106,30 @@ class Lowering:
         if not self._is_careful and BASIC.issuperset(map(type, items)):
             return items
         lowered: list[Any] = []
-        run: list[int] = []
+        known: list[int] = []
+        stored: list[tuple[int, Named]] = []
         for item in items:
             node = self._known(item)
+            found = None
+            if node is None and type(item) in KINDS and item.hf_source is not None:
+                found = self._named(item, in_run=True)
+            if known and node is None:
+                lowered.append(_nodes(known))
+                known = []
+            if stored and found is None:
+                lowered.append(_stored(stored))
+                stored = []
             if node is not None:
-                run.append(node)
-                continue
-            if run:
-                lowered.append(_nodes(run))
-                run = []
-            lowered.append(self.value(item))
-        if run:
-            lowered.append(_nodes(run))
+                self._links += 1
+                known.append(node)
+            elif found is not None:
+                stored.append(found)
+            else:
+                lowered.append(self.value(item))
+        if known:
+            lowered.append(_nodes(known))
+        if stored:
+            lowered.append(_stored(stored))
         return lowered
 
     def pairs(self, mapping: dict[Value, Value], keys: Iterable[Value]) -> Value:
@@ -112,7 +146,7 @@ class Lowering:
     def key(self, mapping: object, key: object) -> Value:
         """Give what stands for a key; one that could not be found again is refused."""
         if type(key) in BASIC and key == key:  # noqa: PLR0124 NaN is not equal to itself
-            return self._basic(key)
+            return self._packable(key)
         try:
             data = values.encode(key, path="")
         except errors.NotStorable as error:
@@ -138,11 +172,23 @@ class Lowering:
         return None if known is None else known - self._floor
 
     def _basic(self, value: Value) -> Value:
+        if type(value) in _LONG and len(value) * _BYTES_PER_CHARACTER >= CHUNK_BYTES_MIN:
+            data = values.encode(value, path="")
+            kept = self._kept(data)
+            if kept is not data:
+                return Ext(wire.FIXED, kept)
+        return self._packable(value)
+
+    def _packable(self, value: Value) -> Value:
         try:
             wire.pack(value)
         except (UnicodeEncodeError, OverflowError):
             return Ext(wire.FIXED, values.encode(value, path=""))
         return value
+
+    def _kept(self, data: bytes) -> bytes:
+        """Give the codec's bytes, or a reference under which they are durable now."""
+        return data if self._aside is None else self._aside.keep(data)
 
     def _leaf(self, leaf: object) -> Value:
         if type(leaf) is dict or type(leaf) is list:
@@ -150,10 +196,11 @@ class Lowering:
             raise errors.ChangedOutside(self._place_of(leaf))
         if is_fixed(leaf):
             try:
-                return Ext(wire.FIXED, values.encode(leaf, path=""))
+                return Ext(wire.FIXED, self._kept(values.encode(leaf, path="")))
             except errors.NotStorable as error:
                 path = self._place_of(leaf) + error.path
                 raise errors.NotStorable(path, error.type_name, error.why) from error
+        self._links += 1
         known = self._known(leaf)
         if known is not None:
             return _nodes([known])
@@ -162,24 +209,28 @@ class Lowering:
             raise errors.ChangedOutside(self._place_of(leaf))
         self.leaves_written[id(leaf)] = self.next
         self.next += 1
-        return Ext(wire.LEAF, now.data)
+        return Ext(wire.LEAF, self._kept(now.data))
 
     def _place_of(self, value: object) -> str:
         return path_below(self._root, value) or "a removed part of the state"
 
-    def _answer(self, top: Value) -> Ext | None:
-        """Name the recorded answer that `top` still is, unless part of it is known already."""
+    def _named(self, top: Value, *, in_run: bool = False) -> tuple[int, Named] | None:
+        """Name what holds `top`, with the number of nodes in it; None if it is to be written.
+
+        It is written if it has no name, or part of it is known by a number already.
+        """
+        named = name(top.hf_source) if self._names_answers else None
+        if named is None or (in_run and (named.keys or len(named.source) < 2)):  # noqa: PLR2004
+            return None
+        if self._repeats_small and _is_small(top):
+            return None
         found = preorder(top)
         if any(node.hf_node >= self._floor or node.hf_node == _OPEN for node in found):
             return None
         for node in found:
             node.hf_node = self._give(node, _OPEN)
-        keys: list[object] = []
-        above, last = top.hf_source
-        while above is not None:
-            keys.append(self.key(top, last))
-            above, last = above
-        return Ext(wire.ANSWER, wire.pack([len(found), last, *reversed(keys)]))
+        self.named += 1
+        return len(found), named
 
     def _give(self, node: Node, mark: int) -> int:
         self._given.append((node, node.hf_node))
@@ -190,6 +241,30 @@ class Lowering:
 
 def _nodes(ids: list[int]) -> Ext:
     return Ext(wire.NODES, wire.pack([ids[0], *(b - a for a, b in pairwise(ids))]))
+
+
+def _stored(found: list[tuple[int, Named]]) -> Ext:
+    """Give one item for containers that stand elsewhere, one after the other in a list."""
+    if len(found) == 1:
+        [(count, named)] = found
+        return Ext(wire.ANSWER, wire.pack([count, named.source]))
+    counts = [count for count, _ in found]
+    tokens = [named.source for _, named in found]
+    rows = [token[0] for token in tokens]
+    steps = [rows[0], *(b - a for a, b in pairwise(rows))]
+    indexes = [token[1] for token in tokens]
+    ordinals = [token[2] if len(token) > 2 else -1 for token in tokens]  # noqa: PLR2004
+    return Ext(wire.STORED, wire.pack([counts, steps, indexes, ordinals]))
+
+
+def _is_small(node: Value) -> bool:
+    if len(node) > _SMALL_ITEMS:
+        return False
+    for value in children(node):
+        kind = type(value)
+        if kind in KINDS or (kind in _LONG and len(value) > _SMALL_TEXT):  # type: ignore[arg-type]
+            return False
+    return True
 
 
 def preorder(top: Node) -> list[Node]:

@@ -34,7 +34,8 @@ class Node(Protocol):
     hf_node: int  # its id, if at least its tracker's `floor`; else it was never saved
     hf_mark: Any  # Window or Changes since the last save; None: clean, or never saved
     hf_hash: Any  # bytes or Cache; None: nobody above it has a digest that includes it
-    hf_source: Any  # (None, token), below that (source above, key), while it is as recorded
+    hf_source: Any  # while it is as stored: (None, token), below that (source above, key), or
+    # (Place, ordinal) in a save
     hf_up: Any  # None, one parent, or a dict of them: all that ever held it, never too few
     hf_watch: Watch | None  # the plain object it was copied from, while others may hold that
 

@@ -1,8 +1,10 @@
 """The run's state: whole as a base, what changed as a delta, and back."""
 
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
+from itertools import chain, repeat
 from threading import RLock
-from typing import Any, Self, TypeVar
+from typing import Any, Final, Self, TypeVar
 from weakref import ref
 
 from holdfast import errors
@@ -15,10 +17,17 @@ from holdfast.capture.leaves import Leaves, Now, Saved, changeable, see
 from holdfast.capture.lift import Lift
 from holdfast.capture.lower import Lowering
 from holdfast.capture.node import KINDS, Tracker, path_below, where
+from holdfast.capture.places import At, Place
 from holdfast.capture.reach import reach
 from holdfast.capture.tracked import TrackedDict, TrackedList
+from holdfast.store.chunks import CHUNK_BYTES_MIN, Chunks
 
-T = TypeVar("T")
+T = TypeVar("T", bound=bytes | None)
+
+_LONG_HEADS_FROM: Final = 1 << 24  # the heads of longer text and bytes begin otherwise
+
+NAMED_BYTES: Final = 256
+"""What a container that a base names is taken to have; smaller ones are mostly written."""
 
 
 class State:
@@ -28,8 +37,12 @@ class State:
     changed since the save before. `restore` takes a base and the deltas that followed it.
     A save that fails changes nothing: the next one still reports everything.
 
+    Once it is known where a save stands, `locate` says so; later saves then name what it wrote
+    instead of repeating it, as they name answers, as long as that is unchanged.
+
     With `check`, each save is read back and compared with the live containers, so that a change
-    made without their methods is found; `answer` then gives the answers that deltas name.
+    made without their methods is found; `answer` then gives what saves name. Large leaves are put
+    `aside`, and stand there before the save that refers to them is given out.
     """
 
     def __init__(
@@ -38,11 +51,16 @@ class State:
         *,
         check: bool = False,
         answer: Callable[[Any], object] | None = None,
+        aside: Chunks | None = None,
     ) -> None:
         self._tracker = Tracker()
         self._leaves = Leaves()
-        self._mirror = Mirror(answer) if check else None
+        self._aside = aside
+        self._mirror = Mirror(answer, aside) if check else None
         self._names_answers = not check or answer is not None
+        self._unlocated: deque[Place] = deque()
+        self.bytes_to_read = 0
+        """About what a reader of the last base has to read, with all that it names."""
         self._set_root(blank(TrackedDict, self._tracker))
         if content:
             self.root.update(content)
@@ -62,7 +80,7 @@ class State:
             return path_below(self.root, value) or where(value)
 
     def base(self) -> bytes:
-        """Give the whole state by value; deltas from now on follow this."""
+        """Give the whole state; deltas from now on follow this."""
         with self.lock:
             return self._save(self._write_base)
 
@@ -71,6 +89,13 @@ class State:
         with self.lock:
             assert self.root.hf_node >= self._tracker.floor, "a delta follows a base"
             return self._save(self._write_delta)
+
+    def locate(self, at: At | None) -> None:
+        """Say where the oldest save stands of which that was not said; None: nowhere.
+
+        `at` is a row and an index in it, from where `answer` must give the save for ever.
+        """
+        self._unlocated.popleft().at = at
 
     def _save(self, write: Callable[[set[int] | None], T]) -> T:
         """Write; first everything that is marked, and if that fails, only what the root holds.
@@ -107,12 +132,12 @@ class State:
         seen = self._leaves.look(tracker, held)
 
         def build(lowering: Lowering) -> bytes:
-            data = wire.pack([wire.VERSION, lowering.value(self.root)])
-            if self._mirror is not None:
-                self._mirror.check_base(data, self.root)
-            return data
+            return wire.pack([wire.VERSION, lowering.written(self.root)])
 
-        data, lowering = self._lower(build, floor, seen, names_answers=False)
+        data, lowering = self._lower(build, floor, seen, is_base=True)
+        self._remember(lowering, tracker.next)
+        self.root.hf_source = None  # a base always writes its root
+        self.bytes_to_read = len(data) + lowering.named * NAMED_BYTES
         tracker.floor, tracker.next = floor, lowering.next
         for node in tracker.dirty:
             node.hf_mark = None
@@ -129,18 +154,25 @@ class State:
             document: list[Any] = [wire.VERSION, tracker.next - tracker.floor]
             for node in due:
                 document += self._operation(lowering, node)
-            data = wire.pack(document) if len(document) > 2 else None  # noqa: PLR2004
-            if self._mirror is not None:
-                self._mirror.check_delta(data, self.root)
-            return data
+            return wire.pack(document) if len(document) > 2 else None  # noqa: PLR2004
 
-        data, lowering = self._lower(build, tracker.floor, seen, names_answers=self._names_answers)
+        data, lowering = self._lower(build, tracker.floor, seen)
+        if data is not None:
+            self._remember(lowering, tracker.next)
         tracker.next = lowering.next
         for node in due:
             node.hf_mark = None
         tracker.dirty = [node for node in tracker.dirty if node.hf_mark is not None]
         self._leaves.keep(seen, lowering.leaves_written)
         return data
+
+    def _remember(self, lowering: Lowering, first: int) -> None:
+        """Remember what a save wrote by which number, until it is changed."""
+        place = Place()
+        self._unlocated.append(place)
+        if self._names_answers:
+            for node, number in lowering.whole:
+                node.hf_source = (place, number - first)
 
     def _operation(self, lowering: Lowering, node: Value) -> tuple[Value, ...]:
         """Give node, head and body of one changed container; nothing if it is as it was."""
@@ -168,9 +200,9 @@ class State:
         floor: int,
         seen: dict[int, Now],
         *,
-        names_answers: bool,
+        is_base: bool = False,
     ) -> tuple[T, Lowering]:
-        """Run `build`, a second time with care if a text or integer is beyond msgpack."""
+        """Run `build`, a second time with care if a text or integer is beyond msgpack, or large."""
         is_careful = False
         while True:
             lowering = Lowering(
@@ -179,11 +211,18 @@ class State:
                 first=self._tracker.next,
                 leaves=self._leaves,
                 seen=seen,
-                names_answers=names_answers,
+                names_answers=self._names_answers,
                 is_careful=is_careful,
+                repeats_small=is_base,
+                aside=self._aside,
             )
             try:
-                return build(lowering), lowering
+                data = build(lowering)
+                if is_careful or self._aside is None or not _may_hold_large(data):
+                    self._check(data, is_base=is_base)
+                    return data, lowering
+                lowering.undo()
+                is_careful = True
             except (UnicodeEncodeError, OverflowError):
                 lowering.undo()
                 if is_careful:
@@ -196,6 +235,15 @@ class State:
                 lowering.undo()
                 raise
 
+    def _check(self, data: bytes | None, *, is_base: bool) -> None:
+        """In checking mode, compare what a save would restore with what is there."""
+        if self._mirror is None:
+            return
+        if is_base and data is not None:
+            self._mirror.check_base(data, self.root)
+        else:
+            self._mirror.check_delta(data, self.root)
+
     @classmethod
     def restore(
         cls,
@@ -203,20 +251,25 @@ class State:
         deltas: Iterable[bytes],
         answer: Callable[[Any], object],
         *,
+        places: Iterable[At | None] = (),
+        aside: Chunks | None = None,
         check: bool = False,
     ) -> Self:
         """Give the state as it was at the last of `deltas`; its next delta follows that one.
 
-        `answer` gives the recorded answer for the `source` that `track` was given.
+        `answer` gives the recorded answer for the `source` that `track` was given, and the save
+        for the place that `locate` was given. `places` say where base and deltas stand.
         """
-        state = cls(check=check, answer=answer)
+        state = cls(check=check, answer=answer, aside=aside)
         tracker = state._tracker
-        lift = Lift(tracker, answer)
-        state._set_root(lift.base(base))
+        lift = Lift(tracker, answer, aside)
+        standing = chain(places, repeat(None))
+        state._set_root(lift.base(base, next(standing)))
+        state.bytes_to_read = len(base) + lift.named * NAMED_BYTES
         if check:
             deltas = list(deltas)
-        for data in deltas:
-            lift.delta(data)
+        for data, at in zip(deltas, standing, strict=False):
+            lift.delta(data, at)
         tracker.next = len(lift.nodes)
         state._leaves.saved = _saved_leaves(lift, tracker)
         if state._mirror is not None:
@@ -235,6 +288,14 @@ class State:
             self._leaves = shifted(other._leaves, shift)  # noqa: SLF001 of the same class
             self._mirror = other._mirror  # noqa: SLF001 of the same class
             self._names_answers = other._names_answers  # noqa: SLF001 of the same class
+            self.bytes_to_read = other.bytes_to_read
+
+
+def _may_hold_large(save: object) -> bool:
+    """Say whether text or bytes in a save may be large, going by the heads msgpack gives them."""
+    if not isinstance(save, bytes) or len(save) < CHUNK_BYTES_MIN:
+        return False
+    return b"\xdb\x00" in save or b"\xc6\x00" in save or len(save) >= _LONG_HEADS_FROM
 
 
 def _saved_leaves(lift: Lift, tracker: Tracker) -> dict[int, Saved]:

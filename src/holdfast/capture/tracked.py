@@ -6,6 +6,7 @@ without its methods (`heapq`, `list.append(x, ...)`) is not seen: give it `plain
 result back, or run with `State(check=True)`, which compares.
 """
 
+from collections.abc import Iterable
 from contextlib import nullcontext
 from typing import Any
 from weakref import ref
@@ -15,6 +16,7 @@ from holdfast.capture.fixed import BASIC, Value, is_fixed
 from holdfast.capture.insert import blank
 from holdfast.capture.lists import TrackedList
 from holdfast.capture.node import KINDS, LOOSE, TRACKED, forget_source, inside, link
+from holdfast.capture.places import source_of
 
 __all__ = ["TrackedDict", "TrackedList", "inside", "plain", "track"]
 
@@ -22,16 +24,17 @@ KINDS.update({TrackedDict: dict, TrackedList: list})
 TRACKED.update({dict: TrackedDict, list: TrackedList})
 
 
-def track(value: object, source: object | None = None) -> Value:
+def track(value: object, source: object | None = None, keys: Iterable[object] = ()) -> Value:
     """Give a tracked copy of a dict or list, all the way down; a leaf as it is.
 
-    `source` says where the value can be read again: a small tuple of integers. As long as the copy,
+    `source` says where the value can be read again: a small tuple of integers, and `keys` what
+    leads down to it there. As long as the copy,
     or a container in it, is as it was made, a delta names the source instead of repeating it.
     The caller gives `value` away: a later change of it is not looked for.
     """
     if type(value) not in TRACKED and type(value) not in KINDS:
         return value
-    return _Copying().copy(value, None if source is None else (None, source))
+    return _Copying().copy(value, None if source is None else source_of(source, keys))
 
 
 class _Copying:

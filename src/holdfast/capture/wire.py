@@ -11,14 +11,20 @@ a new dict whose keys are all text is a map. Everything else is an extension ite
 |---|---|---|
 | 1 | nodes met before; in a list, one after the other | array: id, then differences to the next |
 | 2 | new dict with a key that is no text | array: key, value, key, value ... |
-| 3 | new value that an answer holds | array: number of nodes in it, source, keys down to it |
+| 3 | new container that stands elsewhere | array: number of nodes in it, source, keys down to it |
 | 4 | leaf that never changes in place | the codec's bytes |
 | 5 | new leaf that may change in place: a node | the codec's bytes |
+| 6 | in a list, new containers that stand elsewhere | 4 arrays: nodes, rows, indexes, ordinals |
 
 A list's `head` is `lo`, or the array `trim, lo, hi`: of the items it had, drop `trim` from the
 front, keep the next `lo` and the last `hi`; `body` is the array of what stands between. A dict's
 `head` is the array of keys to delete; `body` (a map, or item 2) is then set, key by key.
 A changed leaf is a new node, set wherever it stands.
+
+A source is a row and the index of an entry in it: an answer, or a save if an ordinal follows. That
+is the number of a container in the save, counted from its first new node; such a container, and
+what is in it, refers to no node met before it. Item 6 has one number of each kind for each
+container; rows are differences to the row before, ordinal -1 means an answer.
 """
 
 from typing import Final
@@ -32,6 +38,7 @@ PAIRS: Final = 2
 ANSWER: Final = 3
 FIXED: Final = 4
 LEAF: Final = 5
+STORED: Final = 6
 
 pack: Final = msgspec.msgpack.Encoder().encode
 unpack: Final = msgspec.msgpack.Decoder().decode

@@ -104,13 +104,14 @@ def _let_siblings_ask(here: Frame, call: Call) -> Recorded:
 def _attempt(deed: _Deed, how: str) -> Recorded:
     """Record the intent, call, record the outcome."""
     session, spec = deed.here.session, deed.spec
+    args = values.encode(deed.question.bound, path=f"arguments of {spec.shape.name}")
     _, _, ticket = session.record(
         Intended(
             deed.call,
             deed.aim.key,
             deed.aim.about,
             deed.aim.nth,
-            values.encode(deed.question.bound, path=f"arguments of {spec.shape.name}"),
+            session.reader.chunks.keep(args),
             session.clock.now(),
             session.writer.run.row.epoch,
         ),
@@ -193,8 +194,9 @@ def _happened(deed: _Deed, value: object, took_s: float, how: str) -> Recorded:
     except NotStorable as error:
         raise _doubt(deed, f"it was done, but its outcome cannot be stored ({error})") from error
     usage = read_usage(deed.spec.usage, value, deed.spec.shape.name)
+    kept = session.reader.chunks.keep(data)
     row, index, ticket = session.record(
-        Happened(deed.call, deed.aim.key, data, session.clock.now(), took_s, how, usage)
+        Happened(deed.call, deed.aim.key, kept, session.clock.now(), took_s, how, usage)
     )
     session.doing.pop(deed.aim.key, None)
     session.received(deed.call, usage)

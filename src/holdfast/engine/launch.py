@@ -91,12 +91,13 @@ class Launcher:
         agent, now = order.agent, self._clock.now()
         question = agent.shape.question(order.args, order.kwargs)
         holder = self._holder()
+        args = values.encode([list(order.args), dict(order.kwargs)], path="arguments of the run")
         started = Started(
             now,
             agent.name,
             agent.module,
             agent.version,
-            values.encode([list(order.args), dict(order.kwargs)], path="arguments of the run"),
+            self._opened.chunks.keep(args),
             question.digest,
             question.asked,
             agent.checkpoint,
@@ -194,7 +195,7 @@ class Launcher:
                 asked = show(agent.name, question.asked)
                 raise AgentMismatch(order.run, "arguments", recorded, asked)
             return order.args, dict(order.kwargs)
-        args, kwargs = _pair(values.decode(started.args))
+        args, kwargs = _pair(self._opened.reader.value(started.args))
         try:
             agent.shape.bind(args, kwargs)
         except TypeError as error:
@@ -216,7 +217,7 @@ class Launcher:
             finished = self._last(found)
             if not isinstance(finished, Finished):
                 raise Damaged(f"run {order.run}", "it is finished but has no result")
-            return Done(value=values.decode(finished.value))
+            return Done(value=self._opened.reader.value(finished.value))
         if found.body.status is Status.FAILED and not order.is_restart:
             failed = self._last(found)
             if not isinstance(failed, Failed):
@@ -238,7 +239,7 @@ class Launcher:
         session.refuse_doubt(is_end=True)
         data = values.encode(value, path="the result of the run")
         now = self._clock.now()
-        finished = Finished(now, data, session.state.delta())
+        finished = Finished(now, self._opened.chunks.keep(data), session.state.delta())
         body = msgspec.structs.replace(session.writer.run.body, status=Status.FINISHED, ended=now)
         ticket = session.record(finished, body=body)[2]
         return values.decode(data), ticket

@@ -8,9 +8,10 @@ from typing import Any
 import msgspec
 
 from holdfast.capture.digest import digest
+from holdfast.capture.node import where
 from holdfast.capture.tracked import TrackedDict, TrackedList
 from holdfast.engine.brief import brief
-from holdfast.errors import ChangedInCall, UsageError
+from holdfast.errors import ChangedInCall, NotStorable, UsageError
 from holdfast.model.journal import Asked
 
 KEY = "idempotency_key"
@@ -73,12 +74,22 @@ class Shape:
     def question(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Question:
         """The call as a question; raises `NotStorable` naming the argument that cannot be kept."""
         bound = {n: v for n, v in self.bind(args, kwargs).items() if n not in self._ignore}
-        marks = {name: digest(bound[name], path=f"{self.name}({name})") for name in bound}
+        marks = {name: self._mark(name, value) for name, value in bound.items()}
         whole = hashlib.sha256()
         for name in sorted(marks) if len(marks) > 1 else marks:
             whole.update(name.encode() + b"=" + marks[name])
         asked = [Asked(name, brief(bound[name]), mark[:4]) for name, mark in marks.items()]
         return Question(self.name, whole.digest()[:DIGEST_BYTES], asked, bound)
+
+    def _mark(self, name: str, value: object) -> bytes:
+        """The digest of an argument; what cannot be stored is named by its place in the state."""
+        try:
+            return digest(value, path=f"{self.name}({name})")
+        except NotStorable:
+            place = where(value)
+            if not place.startswith("state"):
+                raise
+            return digest(value, path=place)
 
     def check_unchanged(self, question: Question) -> None:
         """Refuse a call that changed a plain argument; tracked ones refuse by themselves."""

@@ -33,7 +33,7 @@ def resolve(
         if call is None:
             msg = f"run {run.body.id} has no effect in doubt with key {verdict.key}"
             raise UsageError(msg)
-        entry = _entry(call, verdict, clock.now())
+        entry = _entry(opened, call, verdict, clock.now())
         writer = launcher.take(run, run.body.version)
         body = msgspec.structs.replace(writer.run.body, status=Status.RUNNING)
         _, ticket = writer.submit([entry], body=body)
@@ -56,8 +56,8 @@ def doubts(history: History) -> dict[str, Call]:
     return open_
 
 
-def _entry(call: Call, verdict: Verdict, now: float) -> Entry:
+def _entry(opened: Opened, call: Call, verdict: Verdict, now: float) -> Entry:
     if verdict.happened:
-        value = values.encode(verdict.outcome, path="the outcome")
+        value = opened.chunks.keep(values.encode(verdict.outcome, path="the outcome"))
         return Happened(call, verdict.key, value, now, 0.0, "person", None)
     return Declined(call, verdict.key, None, now, 0.0, "person")

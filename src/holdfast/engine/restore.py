@@ -5,12 +5,14 @@ from collections.abc import Iterable, Iterator
 from holdfast.capture.state import State
 from holdfast.errors import Damaged
 from holdfast.model.ids import branch_of, seq_of
-from holdfast.model.journal import Answer, Based, Happened, LoopLeft, Resumed, TurnEnded
-from holdfast.store.codec import values
+from holdfast.model.journal import Answer, Based, Happened, LoopLeft, Resumed, Row, TurnEnded
 from holdfast.store.reader import Placed, Reader
 
 Point = tuple[int, int]
 """A row id and the index of an entry in it."""
+
+Save = tuple[bytes, Point | None]
+"""A base or change of the state, and where it stands."""
 
 
 def state_at(reader: Reader, rows: Iterable[Placed], point: Point | None = None) -> State | None:
@@ -18,27 +20,32 @@ def state_at(reader: Reader, rows: Iterable[Placed], point: Point | None = None)
 
     `rows` start at the row of the newest base, or at the run's first. None: no turn has ended.
     """
-    base: bytes | None = None
-    deltas: list[bytes | None] = []
-    left: list[bytes | None] = []
+    base: Save | None = None
+    deltas: list[Save] = []
+    left: list[Save] = []
     is_any = False
+    seen: dict[int, Row] = {}
     for placed in rows:
+        seen[placed.id] = placed.row
         for index, entry in enumerate(placed.row.entries):
+            at = placed.id, index
             match entry:
                 case Based():
-                    base, deltas, left, is_any = entry.state, [], [], True
+                    base, deltas, left, is_any = (entry.state, at), [], [], True
                 case Resumed():
                     left = []  # The new life runs the open turn from its start.
                 case LoopLeft():
-                    left = [entry.delta]
-                    if point == (placed.id, index):
-                        return _build(reader, base, [*deltas, *left])
+                    left = [] if entry.delta is None else [(entry.delta, at)]
+                    if point == at:
+                        return _build(Sources(reader, seen), base, [*deltas, *left])
                 case TurnEnded():
-                    deltas += [*left, entry.delta]
+                    deltas += left
+                    if entry.delta is not None:
+                        deltas.append((entry.delta, at))
                     left, is_any = [], True
                 case _:
                     pass
-    return _build(reader, base, deltas) if is_any else None
+    return _build(Sources(reader, seen), base, deltas) if is_any else None
 
 
 def rows_to(reader: Reader, head: int, point: Point) -> Iterator[Placed]:
@@ -59,15 +66,37 @@ def row_before(reader: Reader, head: int, row: int) -> Placed:
     return reader.row(row - 1)
 
 
-def _build(reader: Reader, base: bytes | None, deltas: list[bytes | None]) -> State:
-    changes = [delta for delta in deltas if delta is not None]
-    start = base if base is not None else State().base()
-    return State.restore(start, changes, lambda token: _answer(reader, token))
+def _build(sources: "Sources", base: Save | None, deltas: list[Save]) -> State:
+    start = base or (State().base(), None)
+    return State.restore(
+        start[0],
+        [data for data, _ in deltas],
+        sources.get,
+        places=[at for _, at in (start, *deltas)],
+        aside=sources.reader.chunks,
+    )
 
 
-def _answer(reader: Reader, token: tuple[int, ...]) -> object:
-    """The recorded answer a state refers to instead of repeating it."""
-    entry = reader.row(token[0]).row.entries[token[1]]
-    if not isinstance(entry, Answer | Happened):
-        raise Damaged(f"journal row {token[0]:#x}", f"entry {token[1]} is not an answer")
-    return values.decode(entry.value)
+class Sources:
+    """What a state names instead of repeating it: recorded answers, and what saves wrote."""
+
+    def __init__(self, reader: Reader, rows: dict[int, Row]) -> None:
+        self.reader, self._rows = reader, rows
+
+    def get(self, at: Point) -> object:
+        """The value of the answer at a point, or the bytes of the save there."""
+        id_, index = at
+        row = self._rows.get(id_)
+        if row is None:
+            row = self._rows[id_] = self.reader.row(id_).row
+        entry = row.entries[index] if 0 <= index < len(row.entries) else None
+        match entry:
+            case Answer() | Happened():
+                return self.reader.value(entry.value)
+            case Based():
+                return entry.state
+            case TurnEnded() | LoopLeft() if entry.delta is not None:
+                return entry.delta
+            case _:
+                why = f"entry {index} is named as part of the state and is neither answer nor save"
+                raise Damaged(f"journal row {id_:#x}", why)

@@ -21,6 +21,7 @@ from holdfast.engine.reading import Record, key_of
 from holdfast.errors import Diverged, InDoubt, NestedCall, UsageError
 from holdfast.model.journal import (
     Answer,
+    Based,
     Call,
     Entry,
     Failed,
@@ -78,8 +79,9 @@ class Session:
         self.cadence, self.history = cadence, history
         self.log = logging.LoggerAdapter(log, {"run_id": self.id})
         self.book = Book(self.id)
-        self.state = State()
+        self.state = State(aside=reader.chunks)
         self.state.base()  # Changes count from the empty state.
+        self.state.locate(None)
         self.scope: int = OUTSIDE
         self.turn = -1
         self.used = Usage()
@@ -193,6 +195,10 @@ class Session:
             self.is_over = isinstance(entry, Finished | Failed)
             self._last = ticket
             self.bytes_since_base += len(row.body)
+            for index, each in enumerate(entries):
+                kind = type(each)
+                if kind is Based or ((kind is TurnEnded or kind is LoopLeft) and each.delta):  # type: ignore[union-attr]
+                    self.state.locate((row.id, index))
             if _is_outside(self.turn, entries):
                 self.outside_rows.append(row.id)
             return row.id, len(entries) - 1, ticket
@@ -244,7 +250,8 @@ class Session:
     ) -> tuple[object, Ticket]:
         """Queue a step's answer; returns it as a replay would, and the ticket to wait for."""
         data = values.encode(value, path=f"the answer of {call.name}")
-        entry = Answer(call, data, self.clock.now(), took_s, usage)
+        kept = self.reader.chunks.keep(data)
+        entry = Answer(call, kept, self.clock.now(), took_s, usage)
         row, index, ticket = self.record(entry)
         self.received(call, usage)
         return self.give(data, row, index, value), ticket
@@ -252,7 +259,7 @@ class Session:
     def give(self, data: bytes, row: int, index: int, value: object = None) -> object:
         """A recorded value as tracked containers that know where it is recorded."""
         if data[0] != FORM_PLAIN or value is None:
-            value = values.decode(data)
+            value = self.reader.value(data)
         return track(value, source=(row, index))
 
     def received(self, call: Call, usage: Usage | None) -> None:
@@ -270,7 +277,7 @@ class Session:
             case Answer():
                 return self.give(entry.value, record.row, record.index)
             case Noted():
-                return values.decode(entry.value)
+                return self.reader.value(entry.value)
             case _:
                 return None
 
@@ -318,7 +325,7 @@ class Session:
         if record is not None:
             self.replay(record)
             return None
-        state = values.encode(plain(self.state.root), path="state")
+        state = self.reader.chunks.keep(values.encode(plain(self.state.root), path="state"))
         entry = Saved(call, self.turn, self.clock.now(), label, state)
         ticket = self.record(entry)[2]
         self.book.received(call.scope)

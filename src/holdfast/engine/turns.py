@@ -8,7 +8,10 @@ from holdfast.model.ids import ranges
 from holdfast.model.journal import Based, LoopLeft, TurnEnded
 
 BASE_BYTES_MIN = 64 * 1024
-"""A new base is due when a restart would read more than this, and more than the last base."""
+"""A new base is due when a restart would read more than this, and more than the last base and
+what that names."""
+REPEATED_PART = 16
+"""A base waits for the next turn if it would repeat more than this part of the rows before it."""
 
 
 class Loops:
@@ -19,7 +22,6 @@ class Loops:
         self._entered = 0
         self._live_loop = 1
         self._next_turn = 0
-        self._base_bytes = 0
         self._open_loop: int | None = None
         self._is_restored = True
         if session.history is not None:
@@ -30,8 +32,6 @@ class Loops:
         assert self._session.history is not None
         for placed in self._session.history.rows:
             for entry in placed.row.entries:
-                if isinstance(entry, Based):
-                    self._base_bytes = len(entry.state)
                 if isinstance(entry, TurnEnded | Based):
                     self._next_turn, self._is_restored = entry.turn + 1, False
                 if isinstance(entry, TurnEnded):
@@ -105,28 +105,32 @@ class Loops:
         session.refuse_doubt()
         every = session.cadence
         failpoint.reach("turn.ending")
+        delta = session.state.delta()
         ended = TurnEnded(
             turn,
             loop,
             session.clock.now(),
-            session.state.delta(),
+            delta,
             every is not None and (turn + 1) % every.turns == 0,
             is_loop_over,
             session.used,
         )
         session.pend(ended)
-        self._base_if_due(turn, loop + is_loop_over)
+        self._base_if_due(turn, loop + is_loop_over, len(delta or b""))
         failpoint.reach("turn.ended")
         session.book.forget(turn)
         self._next_turn = turn + 1
 
-    def _base_if_due(self, turn: int, loop: int) -> None:
+    def _base_if_due(self, turn: int, loop: int, bytes_unnamed: int) -> None:
+        """Write a base; it repeats what the turn's end wrote, which has no name before its row."""
         session = self._session
-        if session.bytes_since_base <= max(BASE_BYTES_MIN, self._base_bytes):
+        tail = session.bytes_since_base
+        if tail <= max(BASE_BYTES_MIN, session.state.bytes_to_read):
+            return
+        if bytes_unnamed * REPEATED_PART > tail:
             return
         state = session.state.base()
         session.pend(Based(turn, loop, state, ranges(iter(sorted(session.outside_rows)))))
-        self._base_bytes = len(state)
         session.bytes_since_base = 0
 
     def left(self, loop: int) -> None:

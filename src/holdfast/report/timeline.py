@@ -137,7 +137,7 @@ def timeline(reader: Reader, run: Run) -> Timeline:
         steps=_count(events, "step"),
         effects=_count(events, "effect"),
         checkpoints=teller.checkpoints,
-        restarts=_count(events, "resumed"),
+        restarts=run.row.epoch - 1,  # Also those whose turn was run anew on another branch.
         branches=len(reader.branches(run)),
         model=used.model,
         tokens_in=used.tokens_in,

@@ -65,13 +65,14 @@ def open_store(
         records.close()
         raise
     objects = Directory(path / "objects", RealFs())
+    chunks = Chunks(objects)
     return Opened(
         path=path,
         records=records,
         leases=leases,
-        reader=Reader(records, records.store_id),
+        reader=Reader(records, records.store_id, chunks),
         committer=Committer(records),
-        chunks=Chunks(objects),
+        chunks=chunks,
         objects=objects,
     )
 

@@ -15,6 +15,8 @@ from holdfast.model.journal import Based, Row
 from holdfast.model.run import RunBody
 from holdfast.store.backends.base import BranchRow, JournalRow, Records, RunRow
 from holdfast.store.chain import check_branch, check_row, check_run, keyed_id
+from holdfast.store.chunks import Chunks
+from holdfast.store.codec import values
 from holdfast.store.codec.frame import open_frame
 
 T = TypeVar("T")
@@ -55,8 +57,12 @@ class History(msgspec.Struct, frozen=True, kw_only=True):
 class Reader:
     """Checked reads over any backend of rows."""
 
-    def __init__(self, records: Records, store_id: bytes) -> None:
-        self._records, self.store_id = records, store_id
+    def __init__(self, records: Records, store_id: bytes, chunks: Chunks) -> None:
+        self._records, self.store_id, self.chunks = records, store_id, chunks
+
+    def value(self, data: bytes) -> object:
+        """The value of an entry's bytes, also where they name a chunk."""
+        return values.decode(self.chunks.fetch(data))
 
     def find(self, run: str) -> Run | None:
         """The run of that id, or None."""

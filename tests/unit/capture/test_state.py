@@ -224,10 +224,16 @@ def test_an_answer_of_which_a_part_is_saved_already_refers_to_that_part() -> Non
     assert root["whole"]["a"] is root["part"]
 
 
-def test_a_base_names_no_answers() -> None:
-    state = State({"reply": track({"content": "x" * 100}, (1,))})
+def test_a_base_names_answers_unless_they_are_small() -> None:
+    answers = {(1,): {"content": "x" * 100}, (2,): {"n": 1}}
+    state = State({"long": track(answers[1,], (1,)), "short": track(answers[2,], (2,))})
 
-    assert {"reply": {"content": "x" * 100}} == restored(state.base()).root
+    base = state.base()
+
+    asked: list[object] = []
+    found = restored(base, answer=lambda source: asked.append(source) or answers[source])
+    assert {"long": {"content": "x" * 100}, "short": {"n": 1}} == found.root
+    assert [(1,)] == asked
 
 
 def test_an_answer_that_is_not_what_it_was_is_refused() -> None:

@@ -13,8 +13,9 @@ from holdfast.model.ids import Range
 from holdfast.model.journal import Based, Entry, LoopLeft, Resumed, Row
 from holdfast.model.run import Holder, RunBody
 from holdfast.store.backends.base import Records
-from holdfast.store.backends.memory import MemoryRecords
+from holdfast.store.backends.memory import MemoryObjects, MemoryRecords
 from holdfast.store.backends.sqlite import FILE
+from holdfast.store.chunks import Chunks
 from holdfast.store.committer import Committer
 from holdfast.store.reader import Reader, Run
 from holdfast.store.writer import RunWriter, create, take_up
@@ -66,7 +67,8 @@ class Bench:
 
 
 def bench(records: Records, store_id: bytes) -> Bench:
-    return Bench(records=records, committer=Committer(records), reader=Reader(records, store_id))
+    reader = Reader(records, store_id, Chunks(MemoryObjects()))
+    return Bench(records=records, committer=Committer(records), reader=reader)
 
 
 def memory_bench() -> Bench:

@@ -5,6 +5,7 @@ import contextlib
 import threading
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from typing import ClassVar
 
 import pytest
 
@@ -196,6 +197,28 @@ async def test_tasks_share_commits_while_their_loop_goes_on(
     assert [row_id(1, n) for n in range(1, 12)] == await asyncio.gather(first, *others)
     assert [1, 10] == records.commits
     assert row_id(1, 1) == await committer.afinish(tickets[0])
+    committer.close()
+
+
+class Overtaken(Ticket):
+    """A ticket that somebody else's commit settles just before its task begins to wait."""
+
+    __slots__ = ()
+    committer: ClassVar[Committer]
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name == "waiter":
+            self.committer.finish(self)
+        super().__setattr__(name, value)
+
+
+async def test_a_task_whose_write_is_settled_before_it_waits_does_not_wait(
+    committer: Committer,
+) -> None:
+    [ticket] = queue_rows(committer, 1)
+    Overtaken.committer, ticket.__class__ = committer, Overtaken
+
+    assert row_id(1, 1) == await asyncio.wait_for(committer.afinish(ticket), WAIT_S)
     committer.close()
 
 

@@ -1,7 +1,7 @@
 """Records in memory: dicts under a lock, the reference for every backend of rows."""
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from msgspec.structs import replace
@@ -170,3 +170,22 @@ class _Tables:
 
 def _next(numbers: dict[int, RunRow] | dict[int, BranchRow]) -> int:
     return max(numbers, default=0) + 1
+
+
+class MemoryObjects:
+    """Large bytes under their id, gone with the process."""
+
+    def __init__(self) -> None:
+        self._kept: dict[bytes, bytes] = {}
+
+    def put(self, id_: bytes, data: bytes) -> None:
+        """Keep `data`; an id that is kept already stays as it is."""
+        self._kept.setdefault(id_, data)
+
+    def get(self, id_: bytes) -> bytes | None:
+        """The bytes kept under `id_`, or None."""
+        return self._kept.get(id_)
+
+    def ids(self) -> Iterator[bytes]:
+        """Every id that is kept."""
+        yield from sorted(self._kept)

@@ -1,15 +1,22 @@
 """The encoded values inside an entry, and whether they can be read."""
 
 import contextlib
+import re
 from collections.abc import Iterator
 
 import msgspec
 
 from holdfast.errors import Damaged, NotStorable
 from holdfast.model import journal
+from holdfast.store.chunks import is_reference
 from holdfast.store.codec import values
 
-_decode_any = msgspec.msgpack.Decoder().decode
+_decoded = msgspec.msgpack.Decoder().decode
+
+# Items of a saved state: leaves, and the one that holds other values (docs/format.md, section 9).
+_LEAVES = (4, 5)
+_PAIRS = 2
+_REFERENCE = re.compile(rb"\xc7\x29[\x04\x05]\xff")
 
 
 def decode_value(data: bytes, where: str, *, is_state: bool) -> None:
@@ -19,12 +26,31 @@ def decode_value(data: bytes, where: str, *, is_state: bool) -> None:
     """
     if is_state:
         try:
-            _decode_any(data)
+            _decoded(data)
         except (msgspec.DecodeError, RecursionError) as error:
             raise Damaged(where, f"it cannot be decoded ({error})") from error
     else:
         with contextlib.suppress(NotStorable):
             values.decode(data, where=where)
+
+
+def references_in(data: bytes) -> Iterator[bytes]:
+    """The references to large values that stand inside a base or a change of the state."""
+    if _REFERENCE.search(data) is None:
+        return
+    stack = [_decoded(data)]
+    while stack:
+        value = stack.pop()
+        if isinstance(value, dict):
+            stack.extend(value.values())
+        elif isinstance(value, list):
+            stack.extend(value)
+        elif isinstance(value, msgspec.msgpack.Ext):
+            inner = bytes(value.data)
+            if value.code in _LEAVES and is_reference(inner):
+                yield inner
+            elif value.code == _PAIRS:
+                stack.append(_decoded(inner))
 
 
 def values_of(entry: journal.Entry) -> Iterator[tuple[str, bytes]]:

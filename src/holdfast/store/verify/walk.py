@@ -25,7 +25,7 @@ from holdfast.store.backends.sqlite import FILE
 from holdfast.store.chain import check_branch, check_row, check_run, keyed_id
 from holdfast.store.codec.frame import open_frame
 from holdfast.store.open import Opened
-from holdfast.store.verify.inside import decode_value, states_of, values_of
+from holdfast.store.verify.inside import decode_value, references_in, states_of, values_of
 from holdfast.store.verify.lines import Lines
 
 T = TypeVar("T")
@@ -269,6 +269,8 @@ class _Verification:
                 place = f"{where}, {name}"
                 with self._finding(place):
                     whole = self._chunks.fetch(data)
+                    for reference in references_in(whole) if is_state else ():
+                        self._chunks.fetch(reference)
                     if self._deep:
                         decode_value(whole, place, is_state=is_state)
 

@@ -254,6 +254,8 @@ def test_on_a_full_disk_nothing_more_is_acknowledged_and_a_revived_store_goes_on
         with pytest.raises(StoreUnwritable) as again:
             call()
         assert caught.value is again.value
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        records._writer.execute("SELECT 1")  # noqa: SLF001 -- its outcome is unknown for good
     records.revive()
 
     assert before == everything(records)
