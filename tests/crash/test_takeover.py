@@ -106,20 +106,21 @@ def _begin_and_wait(nursery: Nursery, order: Order, what: str) -> int:
 
     It begins anew while the run is refused because its holder was alive just now.
     """
-    place = Path(order.place)
-    pid, refusals = nursery.begin(order), _refusals(place)
-    while not _has(place, "asked", what):
-        if _refusals(place) > refusals:
+    pid = nursery.begin(order)
+    while not _has(Path(order.place), "asked", what):
+        if not _is_alive(pid):
             assert HELD == nursery.end()
-            refusals = _refusals(place)
             pid = nursery.begin(order)
-        assert Path(f"/proc/{pid}/exe").exists(), f"the life ended with status {nursery.end()}"
         time.sleep(0.01)
     return pid
 
 
-def _refusals(place: Path) -> int:
-    return sum(line.kind == holdfast.RunHeld.__name__ for line in Outside(place).log())
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 def _has(place: Path, kind: str, what: str) -> bool:

@@ -80,7 +80,6 @@ def live(
 def often(patch: pytest.MonkeyPatch) -> None:
     """Bases at nearly every turn's end, so that most of a state is named."""
     patch.setattr(turns, "BASE_BYTES_MIN", 600)
-    patch.setattr(turns, "REPEATED_PART", 0)
     patch.setattr(capture, "NAMED_BYTES", 1)
 
 

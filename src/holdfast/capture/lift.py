@@ -215,6 +215,9 @@ class Lift:
 
     def _from_save(self, row: int, index: int, ordinal: int) -> Value:
         at = row, index
+        if at == wire.BESIDE and self._place is not None and self._place.at is not None:
+            row, index = self._place.at
+            at = row, index - 1
         if at not in self._parts:
             data: Any = self._answer(at)
             self._parts[at] = parts(data)

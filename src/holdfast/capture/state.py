@@ -79,10 +79,20 @@ class State:
         with self.lock:
             return path_below(self.root, value) or where(value)
 
-    def base(self) -> bytes:
-        """Give the whole state; deltas from now on follow this."""
+    def base(self, *, is_beside: bool = False) -> bytes:
+        """Give the whole state; deltas from now on follow this.
+
+        `is_beside` says that it will stand right after the delta before it, which it then names.
+        """
         with self.lock:
-            return self._save(self._write_base)
+            before = self._unlocated[-1] if is_beside and self._unlocated else Place()
+            if self._mirror is None and before.at is None:
+                before.at = wire.BESIDE
+            try:
+                return self._save(self._write_base)
+            finally:
+                if before.at is wire.BESIDE:
+                    before.at = None
 
     def delta(self) -> bytes | None:
         """Give what changed since the last save; None if nothing did."""

@@ -24,7 +24,8 @@ A changed leaf is a new node, set wherever it stands.
 A source is a row and the index of an entry in it: an answer, or a save if an ordinal follows. That
 is the number of a container in the save, counted from its first new node; such a container, and
 what is in it, refers to no node met before it. Item 6 has one number of each kind for each
-container; rows are differences to the row before, ordinal -1 means an answer.
+container; rows are differences to the row before, ordinal -1 means an answer. Row 0, index 0 is the
+entry right before the one that holds the save.
 """
 
 from typing import Final
@@ -39,6 +40,8 @@ ANSWER: Final = 3
 FIXED: Final = 4
 LEAF: Final = 5
 STORED: Final = 6
+
+BESIDE: Final = (0, 0)
 
 pack: Final = msgspec.msgpack.Encoder().encode
 unpack: Final = msgspec.msgpack.Decoder().decode

@@ -10,8 +10,6 @@ from holdfast.model.journal import Based, LoopLeft, TurnEnded
 BASE_BYTES_MIN = 64 * 1024
 """A new base is due when a restart would read more than this, and more than the last base and
 what that names."""
-REPEATED_PART = 16
-"""A base waits for the next turn if it would repeat more than this part of the rows before it."""
 
 
 class Loops:
@@ -115,23 +113,21 @@ class Loops:
             is_loop_over,
             session.used,
         )
-        session.pend(ended)
-        self._base_if_due(turn, loop + is_loop_over, len(delta or b""))
+        if self._is_base_due():
+            # Pended together they stand side by side, so the base can name what the end wrote.
+            state = session.state.base(is_beside=delta is not None)
+            outside = ranges(iter(sorted(session.outside_rows)))
+            session.pend(ended, Based(turn, loop + is_loop_over, state, outside))
+            session.bytes_since_base = 0
+        else:
+            session.pend(ended)
         failpoint.reach("turn.ended")
         session.book.forget(turn)
         self._next_turn = turn + 1
 
-    def _base_if_due(self, turn: int, loop: int, bytes_unnamed: int) -> None:
-        """Write a base; it repeats what the turn's end wrote, which has no name before its row."""
+    def _is_base_due(self) -> bool:
         session = self._session
-        tail = session.bytes_since_base
-        if tail <= max(BASE_BYTES_MIN, session.state.bytes_to_read):
-            return
-        if bytes_unnamed * REPEATED_PART > tail:
-            return
-        state = session.state.base()
-        session.pend(Based(turn, loop, state, ranges(iter(sorted(session.outside_rows)))))
-        session.bytes_since_base = 0
+        return session.bytes_since_base > max(BASE_BYTES_MIN, session.state.bytes_to_read)
 
     def left(self, loop: int) -> None:
         """The `for` loop let go of its turns: by break, by return, or by an exception."""

@@ -125,6 +125,8 @@ class Reader:
         """The branches from the first to `head`, each grown from the one before."""
         line = [self._branch(head)]
         while line[-1].parent:
+            if line[-1].parent >= line[-1].no:
+                raise Damaged(f"branch {line[-1].no}", "it grows from a branch that came later")
             line.append(self._branch(line[-1].parent))
         return line[::-1]
 

@@ -112,7 +112,14 @@ class SqliteRecords:
         row = write.row
         with contextlib.suppress(sqlite3.IntegrityError):
             found = self._writer.execute(
-                schema.APPEND, (row.id, row.mac, row.body, write.no, write.epoch)
+                schema.APPEND,
+                {
+                    "id": row.id,
+                    "mac": row.mac,
+                    "body": row.body,
+                    "no": write.no,
+                    "epoch": write.epoch,
+                },
             )
             if found.rowcount == 1:
                 return row.id
