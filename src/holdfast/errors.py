@@ -11,6 +11,7 @@ HoldfastError
 │   ├── UnknownAgent           no agent of that name in the modules the operator named
 │   ├── AgentMismatch          another agent, or other arguments, under a used run id
 │   ├── UnknownRun             no run of that id in the store
+│   ├── UnknownCheckpoint      no point of that name in the store
 │   ├── BadConfig              a configuration value that cannot be read
 │   └── Unsupported            this platform or file system is refused
 ├── RunStopped                 a run cannot go on by itself; sticky: the run raises it until it ends
@@ -173,6 +174,20 @@ class UnknownRun(UsageError):
 
     def __str__(self) -> str:
         return f"{self.why or f'no run {self.run!r}'} in the store at {self.store}; {self.remedy}"
+
+
+class UnknownCheckpoint(UsageError):
+    """There is no checkpoint, snapshot or recovery point of that name in the store."""
+
+    remedy = "`holdfast show RUN --checkpoints` lists those of a run"
+
+    def __init__(self, checkpoint: str, store: str, why: str = "") -> None:
+        super().__init__(checkpoint, store, why)
+        self.checkpoint, self.store, self.why = checkpoint, store, why
+
+    def __str__(self) -> str:
+        why = self.why or f"no checkpoint {self.checkpoint!r}"
+        return f"{why} in the store at {self.store}; {self.remedy}"
 
 
 class BadConfig(UsageError):

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.clock import SystemClock
-from holdfast.model.journal import Started
+from holdfast.model.journal import Facts, Started
 from holdfast.model.run import Holder, RunBody
 from holdfast.store.codec import values
 from holdfast.store.open import open_store
@@ -242,9 +242,8 @@ def _plant(store: Path, module: str, agent: str, args: list[object]) -> None:
     holder = Holder(pid=1, host="elsewhere", since=0.0)
     body = RunBody(id="planted", agent=agent, module=module, created=0.0, holder=holder)
     encoded = values.encode([args, {}])
-    started = Started(
-        0.0, agent, module, None, encoded, b"", [], None, None, holder, "0.1.0", "3.11"
-    )
+    facts = Facts("0.1.0", "3.11", "linux")
+    started = Started(0.0, agent, module, None, encoded, b"", [], None, None, holder, facts)
     opened = open_store(store, SystemClock())
     try:
         assert create(opened.committer, opened.reader.store_id, body, started) is not None

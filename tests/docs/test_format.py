@@ -26,6 +26,8 @@ PARTS: list[type[msgspec.Struct]] = [
     journal.Asked,
     journal.Usage,
     journal.Error,
+    journal.Facts,
+    journal.Mark,
     Range,
     Holder,
     Every,

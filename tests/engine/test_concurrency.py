@@ -73,6 +73,27 @@ def tasks(world: World, gate: Gate, *, is_group: bool) -> holdfast.Agent[[], Any
     return agent
 
 
+def by_loop_of_its_own(world: World, gate: Gate) -> holdfast.Agent[[], Any]:
+    @holdfast.step
+    async def search(n: int) -> str:
+        await gate.await_(n)
+        return world.ask(f"search {n}")
+
+    async def one(n: int) -> str:
+        found = await search(n)
+        gate.got(n)
+        return found
+
+    async def all_() -> list[str]:
+        return list(await asyncio.gather(*(one(n) for n in range(N))))
+
+    @holdfast.agent
+    def agent(run: holdfast.Run) -> list[str]:
+        return asyncio.run(all_())
+
+    return agent
+
+
 def by_gather(world: World, gate: Gate) -> holdfast.Agent[[], Any]:
     return tasks(world, gate, is_group=False)
 
@@ -155,7 +176,15 @@ def by_to_thread(world: World, gate: Gate) -> holdfast.Agent[[], Any]:
     return agent
 
 
-WAYS = [by_gather, by_group, by_threads, by_pool, by_executor, by_to_thread]
+WAYS = [
+    by_gather,
+    by_group,
+    by_loop_of_its_own,
+    by_threads,
+    by_pool,
+    by_executor,
+    by_to_thread,
+]
 
 
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)

@@ -2,12 +2,14 @@
 # ruff: noqa: ARG001 an agent takes its run first, needed or not
 
 import asyncio
+import contextlib
 import json
 from typing import Any
 
 import pytest
 
 import holdfast
+from holdfast import failpoint
 from tests.engine.kit import Crash, Stage, World, text
 
 
@@ -301,6 +303,38 @@ def test_what_is_no_exception_is_never_an_answer(
     is_cut = False
 
     assert "ask#2" == stage.live(agent)
+
+
+@pytest.mark.parametrize("kind", ["step", "effect"])
+@pytest.mark.parametrize("point", ["store.committing", "store.committed"])
+@pytest.mark.parametrize("commit", [1, 2, 3, 4])
+def test_an_interrupt_in_the_middle_of_a_commit_loses_and_repeats_nothing(
+    stage: Stage, world: World, kind: str, point: str, commit: int
+) -> None:
+    def ask(n: int) -> str:
+        return world.ask(f"ask {n}")
+
+    recorded = holdfast.step(ask) if kind == "step" else holdfast.effect(ask)
+
+    @holdfast.agent
+    def agent(run: holdfast.Run) -> list[str]:
+        return [recorded(n) for n in range(2)]
+
+    left = commit + 1  # the first one makes the run
+
+    def interrupt() -> None:
+        nonlocal left
+        left -= 1
+        if left == 0:
+            raise KeyboardInterrupt
+
+    failpoint.arm(point, interrupt)
+    with contextlib.suppress(KeyboardInterrupt):
+        stage.live(agent)
+    failpoint.disarm()
+
+    assert ["ask 0#1", "ask 1#1"] == stage.live(agent)
+    assert [] == world.repeated
 
 
 def test_a_cancelled_step_is_never_an_answer(stage: Stage, world: World) -> None:

@@ -226,6 +226,40 @@ def test_wrong_arguments_raise_as_python_does(stage: Stage, world: World) -> Non
     assert ["f"] == world.asked
 
 
+def test_the_arguments_inside_a_partial_belong_to_the_question(stage: Stage, world: World) -> None:
+    def ask(prefix: str, text: str) -> str:
+        return world.ask(f"{prefix} {text}")
+
+    prefix = "chat"
+
+    @holdfast.agent
+    def agent(run: holdfast.Run) -> str:
+        said = run.call(functools.partial(ask, prefix), "hi")
+        if world.dies_at:
+            raise Crash
+        return said
+
+    world.dies_at = "later"
+    stage.die(agent)
+    prefix = "search"
+    error = stage.fault(agent)
+    assert isinstance(error, holdfast.Diverged)
+    assert "ask(prefix='chat', text='hi')" in error.recorded
+    world.dies_at, prefix = None, "chat"
+
+    assert "chat hi#1" == stage.live(agent)
+
+
+def test_a_function_that_does_not_tell_its_parameters_is_refused_with_a_remedy(
+    stage: Stage,
+) -> None:
+    @holdfast.agent
+    def agent(run: holdfast.Run) -> int:
+        return run.call(max, 1, 2)
+
+    assert "call it from a function of your own" in str(stage.fault(agent))
+
+
 def test_any_callable_can_be_a_step_or_an_effect(stage: Stage, world: World) -> None:
     def ask(prefix: str, text: str) -> str:
         return world.ask(f"{prefix} {text}")

@@ -191,7 +191,7 @@ def test_a_checkpoint_makes_what_came_before_durable(stage: Stage) -> None:
     result = stage.live(agent)
 
     saved = [e for e in stage.journal() if isinstance(e, Saved)]
-    assert ["half way", None] == [e.label for e in saved]
+    assert ["half way", None] == [e.mark.label for e in saved]
     assert [{"n": [1]}, {"n": [1, 2]}] == [values.decode(e.state) for e in saved]
     assert result == lives["checkpoint.saved"]
     assert all({"n": [1, 2]} == state for _, state in lives.values())

@@ -1,6 +1,7 @@
 """Turns: a restart lands on the interrupted one, on the state at the end of the one before."""
 # ruff: noqa: ARG001 an agent takes its run first, needed or not
 
+import threading
 from typing import Any
 
 import pytest
@@ -204,6 +205,22 @@ def test_a_turn_without_calls_is_kept_when_time_passes_or_the_run_is_interrupted
     assert list(range(13)) == stage.live(agent)
 
 
+def test_a_turns_end_is_committed_after_a_moment_even_if_nothing_follows(stage: Stage) -> None:
+    idle = threading.Event()
+
+    @holdfast.agent
+    def agent(run: holdfast.Run) -> int:
+        for turn in run.turns():
+            run.state["turn"] = turn
+            if turn == 1:
+                while "TurnEnded" not in stage.kinds():
+                    idle.wait(0.02)
+                return turn
+        raise AssertionError
+
+    assert 1 == stage.live(agent)
+
+
 def test_a_cadence_marks_every_nth_turn(stage: Stage) -> None:
     @holdfast.agent(checkpoint=holdfast.every(turns=3))
     def agent(run: holdfast.Run) -> None:
@@ -214,7 +231,7 @@ def test_a_cadence_marks_every_nth_turn(stage: Stage) -> None:
     stage.live(agent)
 
     ends = [e for e in stage.journal() if isinstance(e, TurnEnded)]
-    assert [2, 5] == [e.turn for e in ends if e.is_checkpoint]
+    assert [2, 5] == [e.turn for e in ends if e.mark is not None]
 
 
 def test_an_agent_without_turns_is_replayed_from_its_top(stage: Stage, world: World) -> None:

@@ -4,7 +4,7 @@ import copy
 from typing import Any, Final, Self, SupportsIndex, final
 from weakref import ref
 
-from holdfast.capture.fixed import Value
+from holdfast.capture.fixed import BASIC, Value
 from holdfast.capture.hashes import DictCache
 from holdfast.capture.insert import carry, put_in
 from holdfast.capture.marks import Changes
@@ -66,11 +66,12 @@ class TrackedDict(dict[Any, Any]):
     def __setitem__(self, key: object, value: object, /) -> None:
         tracker = begin(self)
         try:
-            if self.get(key, _MISSING) is value and type(value) in KINDS:
-                return  # `d[k] += more` sets what stands there already
-            ready = put_in(self, value, tracker)
+            if type(value) not in BASIC:
+                if type(value) in KINDS and self.get(key, _MISSING) is value:
+                    return  # `d[k] += more` sets what stands there already
+                value = put_in(self, value, tracker)
             self.hf_note(tracker, key, is_set=True)
-            super().__setitem__(key, ready)
+            dict.__setitem__(self, key, value)
         finally:
             tracker.lock.release()
 

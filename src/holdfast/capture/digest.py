@@ -26,7 +26,16 @@ from holdfast.store.codec import values
 _DIGEST: Final = 0
 _CANONICAL: Final = 1
 
+_TEXT: Final = frozenset({str})
+_BYTES: Final = frozenset({bytes})
+
 _pack: Final = msgspec.msgpack.Encoder().encode
+
+# How msgpack begins an array of up to `GROUP` items, and the item of a digest.
+_ARRAY_HEADS: Final = tuple(
+    _pack([None] * count).removesuffix(_pack(None) * count) for count in range(GROUP + 1)
+)
+_DIGEST_HEAD: Final = _pack(Ext(_DIGEST, bytes(32)))[:-32]
 
 
 def digest(value: object, *, path: str = "value") -> bytes:
@@ -81,16 +90,35 @@ def _hash_list(items: list[Any]) -> tuple[bytes, bool]:
         tokens, is_stable = _tokens(items)
         return sha256(b"l" + _packed(tokens)).digest(), is_stable
     groups = [_hash_group(items, group) for group in range(-(-length // GROUP))]
-    return _hash_all(b"L%d:" % length, groups)
+    return _hash_all(b"L", groups, length)
 
 
 def _hash_group(items: list[Any], group: int) -> tuple[bytes, bool]:
-    tokens, is_stable = _tokens(items[group * GROUP : (group + 1) * GROUP])
+    part = items[group * GROUP : (group + 1) * GROUP]
+    packed = _packed_digests(part)
+    if packed is not None:
+        return sha256(packed).digest(), True
+    tokens, is_stable = _tokens(part)
     return sha256(_packed(tokens)).digest(), is_stable
 
 
-def _hash_all(start: bytes, groups: list[tuple[bytes, bool]]) -> tuple[bytes, bool]:
-    found = hash_groups(start, b"".join(group for group, _ in groups))
+def _packed_digests(items: list[Any]) -> bytes | None:
+    """Give what `_packed(_tokens(items))` would, if all are containers that know their digests."""
+    try:
+        known = [item.hf_hash for item in items]
+    except AttributeError:
+        return None
+    if not _BYTES.issuperset(map(type, known)):
+        for at, item in enumerate(items):
+            if type(known[at]) is not bytes:
+                known[at], is_stable = _KINDS[type(item)](item)
+                if not is_stable:
+                    return None
+    return _ARRAY_HEADS[len(known)] + _DIGEST_HEAD.join((b"", *known))
+
+
+def _hash_all(kind: bytes, groups: list[tuple[bytes, bool]], length: int) -> tuple[bytes, bool]:
+    found = hash_groups(kind, b"".join(group for group, _ in groups), length)
     return found, all(is_stable for _, is_stable in groups)
 
 
@@ -98,13 +126,13 @@ def _hash_list_cached(items: TrackedList) -> tuple[bytes, bool]:
     cache = items.hf_hash
     if not isinstance(cache, ListCache):
         cache = items.hf_hash = ListCache()
-    for at in _places_of(items, cache.children_stale):
-        cache.forget(at // GROUP)
-    cache.children_stale.clear()
+    if cache.children_stale:
+        for at in _places_of(items, cache.children_stale):
+            cache.forget(at // GROUP)
+        cache.children_stale.clear()
     length = len(items)
-    return cache.complete(
-        b"L%d:" % length, -(-length // GROUP), lambda group: _hash_group(items, group)
-    )
+    count = -(-length // GROUP)
+    return cache.complete(b"L", count, length, lambda group: _hash_group(items, group))
 
 
 def _places_of(items: TrackedList, wanted: set[int]) -> Iterable[int]:
@@ -126,7 +154,7 @@ def _hash_dict(mapping: dict[Any, Any]) -> tuple[bytes, bool]:
     if length <= GROUP:
         packed, is_stable = _bucket(mapping, mapping)
         return sha256(b"d" + packed).digest(), is_stable
-    return _hash_all(b"D%d:" % length, [_hash_bucket(mapping, keys) for keys in _members(mapping)])
+    return _hash_all(b"D", [_hash_bucket(mapping, keys) for keys in _members(mapping)], length)
 
 
 def _hash_dict_cached(mapping: TrackedDict) -> tuple[bytes, bool]:
@@ -141,9 +169,9 @@ def _hash_dict_cached(mapping: TrackedDict) -> tuple[bytes, bool]:
         _move_touched(mapping, cache, count)
     cache.touched.clear()
     cache.children_stale.clear()
-    members = cache.members
+    members, length = cache.members, len(mapping)
     return cache.complete(
-        b"D%d:" % len(mapping), count, lambda bucket: _hash_bucket(mapping, members[bucket])
+        b"D", count, length, lambda bucket: _hash_bucket(mapping, members[bucket])
     )
 
 
@@ -183,9 +211,12 @@ def _hash_bucket(mapping: dict[Any, Any], keys: Iterable[object]) -> tuple[bytes
 def _bucket(mapping: dict[Any, Any], keys: Iterable[Any]) -> tuple[bytes, bool]:
     """Pack the keys, sorted, and then their values."""
     names = list(keys)
-    if set(map(type, names)) <= {str}:
+    if _TEXT.issuperset(map(type, names)):
         names.sort()
-        tokens, is_stable = _tokens([mapping[name] for name in names])
+        found = [mapping[name] for name in names]
+        if BASIC.issuperset(map(type, found)):
+            return _packed(names + found), True
+        tokens, is_stable = _tokens(found)
         return _packed(names + tokens), is_stable
     rows = sorted(((_packed(_tokens((name,))[0]), name) for name in names), key=itemgetter(0))
     tokens, is_stable = _tokens([mapping[name] for _, name in rows])

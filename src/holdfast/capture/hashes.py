@@ -1,6 +1,6 @@
 """What a large container remembers of its digest, so that a small change costs a small hash."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from hashlib import sha256
 from typing import Final
 
@@ -13,13 +13,15 @@ _SIZE: Final = 32  # bytes of one digest
 class Cache:
     """The digest of a container with more than `GROUP` entries, and those of its groups."""
 
-    __slots__ = ("_groups", "_unknown", "children_stale", "root")
+    __slots__ = ("_groups", "_prefix", "_prefixed", "_unknown", "children_stale", "root")
 
     def __init__(self) -> None:
         self.root: bytes | None = None
         self.children_stale: set[int] = set()
         self._groups = bytearray()  # digest after digest, as they are hashed
         self._unknown: set[int] = set()  # groups whose digest is not what stands there
+        self._prefix = sha256()  # of what stands before the last group, so that appending is cheap
+        self._prefixed = -1  # groups in it
 
     def child_changed(self, child: int) -> bool:
         """Note that the item with identity `child` changed; say whether the digest was known."""
@@ -37,9 +39,9 @@ class Cache:
         del self._groups[group * _SIZE :]
 
     def complete(
-        self, start: bytes, count: int, hash_group: Callable[[int], tuple[bytes, bool]]
+        self, kind: bytes, count: int, length: int, hash_group: Callable[[int], tuple[bytes, bool]]
     ) -> tuple[bytes, bool]:
-        """Hash the groups that are not known, then all of them after `start`.
+        """Hash the groups that are not known, then all of them between `kind` and `length`.
 
         `hash_group` gives a digest and whether it stays true until it is forgotten; so does this.
         """
@@ -47,17 +49,30 @@ class Cache:
         self.forget_from(count)
         known = len(groups) // _SIZE
         groups.extend(bytes((count - known) * _SIZE))
-        due = {group for group in self._unknown if group < known}
-        due.update(range(known, count))
-        self._unknown = set()
+        due: Collection[int] = range(known, count)
+        if self._unknown:
+            due = {group for group in self._unknown if group < known}.union(due)
+            self._unknown = set()
         for group in due:
             found, is_stable = hash_group(group)
             groups[group * _SIZE : (group + 1) * _SIZE] = found
             if not is_stable:
                 self._unknown.add(group)
-        root = hash_groups(start, groups)
+        root = self._root(kind, count, length, min(due, default=count))
         self.root = None if self._unknown else root
         return root, not self._unknown
+
+    def _root(self, kind: bytes, count: int, length: int, first_new: int) -> bytes:
+        """Hash all groups; those before `first_new` are what they were the last time."""
+        before = count - 1
+        if not 0 <= self._prefixed <= min(before, first_new):
+            self._prefix, self._prefixed = sha256(kind), 0
+        self._prefix.update(self._groups[self._prefixed * _SIZE : before * _SIZE])
+        self._prefixed = before
+        whole = self._prefix.copy()
+        whole.update(self._groups[before * _SIZE :])
+        whole.update(b"%d" % length)
+        return whole.digest()
 
 
 class ListCache(Cache):
@@ -98,8 +113,6 @@ def buckets_for(length: int) -> int:
     return 1 << ((length - 1) // GROUP).bit_length()
 
 
-def hash_groups(start: bytes, groups: bytes | bytearray) -> bytes:
-    """Give the digest of a large container: `start` says what it is and how long."""
-    whole = sha256(start)
-    whole.update(groups)
-    return whole.digest()
+def hash_groups(kind: bytes, groups: bytes, length: int) -> bytes:
+    """Give the digest of a large container: what it is, its groups, how long it is."""
+    return sha256(b"%b%b%d" % (kind, groups, length)).digest()

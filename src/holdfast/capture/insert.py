@@ -18,6 +18,7 @@ from holdfast.capture.node import (
     Node,
     Tracker,
     children,
+    is_flat,
     is_within,
     link,
     may_change,
@@ -33,6 +34,16 @@ def blank(kind: type, tracker: Tracker) -> Value:
     return new
 
 
+def restored(plain: dict[Any, Any], tracker: Tracker, node: int, source: Value) -> Value:
+    """Make the tracked dict that a restored state holds: saved, unchanged, with a source."""
+    kind = TRACKED[dict]
+    new: Any = dict.__new__(kind)
+    dict.update(new, plain)
+    new.hf_tracker, new.hf_node, new.hf_source = tracker, node, source
+    new.hf_mark = new.hf_hash = new.hf_up = new.hf_watch = None
+    return new
+
+
 def carry(node: Node, tracker: Tracker) -> None:
     """Give a new container what every one carries."""
     node.hf_tracker = tracker
@@ -40,14 +51,35 @@ def carry(node: Node, tracker: Tracker) -> None:
     node.hf_mark = node.hf_hash = node.hf_source = node.hf_up = node.hf_watch = None
 
 
-def put_in(target: Node, value: object, tracker: Tracker) -> Value:
+def put_in(target: Node, value: Value, tracker: Tracker) -> Value:
     """Make `value` ready to stand in `target`, whose lock the caller holds."""
-    if type(value) in BASIC:
+    kind = type(value)
+    if kind in BASIC:
+        return value
+    if kind in KINDS and value.hf_tracker is LOOSE and _settle_flat(value, tracker):
+        link(value, ref(target))
         return value
     insertion = Insertion(target, tracker)
     ready = insertion.ready(value, target)
     insertion.look_for_cycle()
     return ready
+
+
+def _settle_flat(node: Node, tracker: Tracker) -> bool:
+    """Make a loose container part of a state if there is nothing in it to be settled too."""
+    with LOOSE.lock:
+        if node.hf_tracker is not LOOSE or node.hf_watch is not None or not is_flat(node):
+            return False
+        node.hf_tracker = tracker
+        return True
+
+
+def put_own_in(target: Node, value: dict[Any, Any], tracker: Tracker) -> Value:
+    """Make a flat dict that nobody else holds ready to stand in `target`: there is no original."""
+    copy = blank(TRACKED[dict], tracker)
+    dict.update(copy, value)
+    copy.hf_up = ref(target)
+    return copy
 
 
 class Insertion:
@@ -97,7 +129,9 @@ class Insertion:
         copy.hf_watch = Watch(original, copy)
         self._tracker.originals.add(copy.hf_watch)
         self._tracker.originals.review_when_many()
-        if type(original) is dict:
+        if type(original) is dict and BASIC.issuperset(map(type, original.values())):
+            dict.update(copy, original)
+        elif type(original) is dict:
             for key, value in original.items():
                 dict.__setitem__(copy, key, self.ready(value, copy))
         else:

@@ -1,6 +1,6 @@
 """From the bytes of a base and its deltas to live containers; see `wire` for what is read."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import accumulate
 from typing import Any
@@ -12,7 +12,7 @@ from msgspec.msgpack import Ext
 from holdfast import errors
 from holdfast.capture import wire
 from holdfast.capture.fixed import BASIC, Value
-from holdfast.capture.insert import blank
+from holdfast.capture.insert import blank, restored
 from holdfast.capture.lower import preorder
 from holdfast.capture.node import (
     KINDS,
@@ -20,10 +20,11 @@ from holdfast.capture.node import (
     Node,
     Tracker,
     forget_source,
+    is_flat,
     link,
     may_change,
 )
-from holdfast.capture.places import At, Place, parts
+from holdfast.capture.places import At, Place, parts, rows_named
 from holdfast.capture.tracked import TrackedDict, TrackedList, plain, track
 from holdfast.store.chunks import Chunks
 from holdfast.store.codec import values
@@ -41,7 +42,7 @@ class Lift:
         self._answer = answer
         self._aside = aside
         self._answers: dict[Any, Any] = {}
-        self._parts: dict[At, list[Any]] = {}
+        self._parts: dict[At, tuple[Place, list[Any]]] = {}
         self._place: Place | None = None  # where what is being read stands
         self._first = 0  # the number of the node with ordinal 0 in it
         self._links = 0  # references to nodes so far, and leaves that may change
@@ -179,8 +180,7 @@ class Lift:
                 ids = accumulate(wire.unpack(item.data))
                 items.extend(self._put(self._node(number), parent) for number in ids)
             elif type(item) is Ext and item.code == wire.STORED:
-                stored = self._stored(*wire.unpack(item.data))
-                items.extend(self._put(value, parent) for value in stored)
+                items.extend(self._stored(wire.unpack(item.data), ref(parent)))
             else:
                 items.append(self._put(self._value(item), parent))
         return items
@@ -194,15 +194,29 @@ class Lift:
             self._tracker.holders[id(parent)] = ref(parent)
         return value
 
-    def _stored(
-        self, counts: list[int], steps: list[int], indexes: list[int], ordinals: list[int]
-    ) -> Iterator[Value]:
+    def _stored(self, columns: list[list[int]], parent: "ref[Node]") -> Iterator[Value]:
+        counts, steps, indexes, ordinals = columns
         rows = accumulate(steps)
+        nodes, tracker = self.nodes, self._tracker
         for count, row, index, ordinal in zip(counts, rows, indexes, ordinals, strict=True):
-            source = (row, index) if ordinal < 0 else (row, index, ordinal)
-            yield self._from_elsewhere(count, source, [])
+            source: Any
+            if ordinal < 0:
+                plain, source = self._value_at((row, index)), (None, (row, index))
+            else:
+                place, written = self._parts_at((row, index))
+                plain, source = written[ordinal], (place, ordinal)
+            if count == 1 and type(plain) is dict and BASIC.issuperset(map(type, plain.values())):
+                # The usual message; all that follows is for the others.
+                value = restored(plain, tracker, len(nodes), source)
+                nodes.append(value)
+                self.named += 1
+            else:
+                name = (row, index) if ordinal < 0 else (row, index, ordinal)
+                value = self._from_elsewhere(count, name, ())
+            value.hf_up = parent  # it was made just now: nothing else holds it
+            yield value
 
-    def _from_elsewhere(self, count: int, source: tuple[int, ...], keys: list[Value]) -> Value:
+    def _from_elsewhere(self, count: int, source: tuple[int, ...], keys: Sequence[Value]) -> Value:
         """Give a container that is named by what holds it, and number what is in it."""
         self.named += 1
         first = len(self.nodes)
@@ -213,26 +227,37 @@ class Lift:
             raise _damaged(f"{source!r} has {found} containers, not {count}")
         return value
 
-    def _from_save(self, row: int, index: int, ordinal: int) -> Value:
-        at = row, index
+    def _parts_at(self, at: At) -> tuple[Place, list[Any]]:
+        """Give what the save at `at` wrote, by ordinal."""
         if at == wire.BESIDE and self._place is not None and self._place.at is not None:
             row, index = self._place.at
             at = row, index - 1
-        if at not in self._parts:
+        known = self._parts.get(at)
+        if known is None:
             data: Any = self._answer(at)
-            self._parts[at] = parts(data)
-        links = self._links
-        with self._standing_at(at, ordinal):
-            value = self._value(self._parts[at][ordinal])
+            known = self._parts[at] = Place(at), parts(data)
+        return known
+
+    def _from_save(self, row: int, index: int, ordinal: int) -> Value:
+        place, written = self._parts_at((row, index))
+        before = self._place, self._first, self._links
+        self._place, self._first = place, len(self.nodes) - ordinal
+        value = self._value(written[ordinal])
+        self._place, self._first, links = before
         if type(value) not in KINDS or links != self._links:
-            raise _damaged(f"what was saved at {at!r} holds no container {ordinal} by itself")
+            raise _damaged(f"what was saved at {place.at!r} holds no container {ordinal} by itself")
         return value
 
-    def _from_answer(self, source: tuple[int, ...], lowered: list[Value]) -> Value:
-        if source not in self._answers:
-            self._answers[source] = self._answer(source)
-        value: Any = self._answers[source]
-        keys = [self._key(key) for key in lowered]
+    def _value_at(self, source: tuple[int, ...]) -> Value:
+        """Give the answer that a source names."""
+        value = self._answers.get(source)
+        if value is None:
+            value = self._answers[source] = self._answer(source)
+        return value
+
+    def _from_answer(self, source: tuple[int, ...], lowered: Sequence[Value]) -> Value:
+        value = self._value_at(source)
+        keys = [self._key(key) for key in lowered] if lowered else ()
         for key in keys:
             value = value[key]
         if type(value) in KINDS:
@@ -240,7 +265,7 @@ class Lift:
         if type(value) not in TRACKED:
             raise _damaged(f"the answer {source!r} holds no container where one was")
         top = track(value, source, keys)
-        for node in preorder(top):
+        for node in (top,) if is_flat(top) else preorder(top):
             node.hf_tracker = self._tracker
             self._number(node)
         return top
@@ -256,6 +281,12 @@ class Lift:
 
     def _key(self, lowered: Value) -> Value:
         return values.decode(bytes(lowered.data)) if type(lowered) is Ext else lowered
+
+
+def rows_needed(base: bytes) -> set[int]:
+    """Give the rows whose entries the reading of a base asks for."""
+    with _naming_damage():
+        return rows_named(base)
 
 
 def _document(data: bytes) -> list[Any]:

@@ -1,6 +1,6 @@
 """From live containers to the values of a base or delta; see `wire` for what is written."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import pairwise
 from typing import Any, Final
 
@@ -10,7 +10,7 @@ from holdfast import errors
 from holdfast.capture import wire
 from holdfast.capture.fixed import BASIC, Value, is_fixed
 from holdfast.capture.leaves import Leaves, Now
-from holdfast.capture.node import KINDS, Node, children, path_below, step
+from holdfast.capture.node import KINDS, Node, children, is_flat, path_below, step
 from holdfast.capture.places import Named, name
 from holdfast.store.chunks import CHUNK_BYTES_MIN, Chunks
 from holdfast.store.codec import values
@@ -88,6 +88,10 @@ class Lowering:
 
     def written(self, value: Value) -> Value:
         """Give a container by its content."""
+        if not self._is_careful and self._depth < DEPTH_MAX and _is_packed_as_it_is(value):
+            value.hf_node = node = self._give(value, _OPEN)
+            self.whole.append((value, node))
+            return value
         node = self._give(value, _OPEN)
         links = self._links
         self._depth += 1
@@ -106,31 +110,36 @@ class Lowering:
         if not self._is_careful and BASIC.issuperset(map(type, items)):
             return items
         lowered: list[Any] = []
-        known: list[int] = []
-        stored: list[tuple[int, Named]] = []
+        run: list[Any] = []
+        before: Callable[[list[Any]], Ext] | None = None
         for item in items:
-            node = self._known(item)
-            found = None
-            if node is None and type(item) in KINDS and item.hf_source is not None:
-                found = self._named(item, in_run=True)
-            if known and node is None:
-                lowered.append(_nodes(known))
-                known = []
-            if stored and found is None:
-                lowered.append(_stored(stored))
-                stored = []
-            if node is not None:
-                self._links += 1
-                known.append(node)
-            elif found is not None:
-                stored.append(found)
-            else:
+            pack, part = self._part_of_run(item)
+            if before is not None and pack is not before:
+                lowered.append(before(run))
+                run = []
+            before = pack
+            if pack is None:
                 lowered.append(self.value(item))
-        if known:
-            lowered.append(_nodes(known))
-        if stored:
-            lowered.append(_stored(stored))
+            else:
+                run.append(part)
+        if before is not None:
+            lowered.append(before(run))
         return lowered
+
+    def _part_of_run(self, item: Value) -> tuple[Callable[[list[Any]], Ext] | None, Value]:
+        """Give what `item` adds to a run of its kind, and what makes one item of the run."""
+        if type(item) not in KINDS:
+            node = self._known_leaf(item)
+        elif item.hf_node >= self._floor:
+            node = item.hf_node - self._floor
+        elif item.hf_source is not None and (found := self._named(item, in_run=True)) is not None:
+            return _stored, found
+        else:
+            return None, None
+        if node is None:
+            return None, None
+        self._links += 1
+        return _nodes, node
 
     def pairs(self, mapping: dict[Value, Value], keys: Iterable[Value]) -> Value:
         """Give what stands for the given keys of a dict and their values."""
@@ -158,14 +167,10 @@ class Lowering:
             raise errors.NotStorable(path, type(key).__name__, why)
         return Ext(wire.FIXED, data)
 
-    def _known(self, value: Value) -> int | None:
-        """Give the number under which `value` is known from here on; None if it is not."""
-        kind = type(value)
-        if kind in BASIC:
+    def _known_leaf(self, value: object) -> int | None:
+        """Give the number under which a leaf is known from here on; None if it is not."""
+        if type(value) in BASIC:
             return None
-        if kind in KINDS:
-            node: int = value.hf_node
-            return node - self._floor if node >= self._floor else None
         known = self.leaves_written.get(id(value))
         if known is None and id(value) in self._seen:
             known = self._leaves.unchanged(self._seen[id(value)], self._floor)
@@ -201,7 +206,7 @@ class Lowering:
                 path = self._place_of(leaf) + error.path
                 raise errors.NotStorable(path, error.type_name, error.why) from error
         self._links += 1
-        known = self._known(leaf)
+        known = self._known_leaf(leaf)
         if known is not None:
             return _nodes([known])
         now = self._seen.get(id(leaf))
@@ -224,9 +229,10 @@ class Lowering:
             return None
         if self._repeats_small and _is_small(top):
             return None
-        found = preorder(top)
-        if any(node.hf_node >= self._floor or node.hf_node == _OPEN for node in found):
-            return None
+        found = [top] if is_flat(top) else preorder(top)
+        for node in found:
+            if node.hf_node >= self._floor or node.hf_node == _OPEN:
+                return None
         for node in found:
             node.hf_node = self._give(node, _OPEN)
         self.named += 1
@@ -255,6 +261,10 @@ def _stored(found: list[tuple[int, Named]]) -> Ext:
     indexes = [token[1] for token in tokens]
     ordinals = [token[2] if len(token) > 2 else -1 for token in tokens]  # noqa: PLR2004
     return Ext(wire.STORED, wire.pack([counts, steps, indexes, ordinals]))
+
+
+def _is_packed_as_it_is(node: Value) -> bool:
+    return is_flat(node) and (isinstance(node, list) or _TEXT.issuperset(map(type, node)))
 
 
 def _is_small(node: Value) -> bool:

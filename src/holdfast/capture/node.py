@@ -7,7 +7,7 @@ from typing import Any, Final, Protocol
 from weakref import ref
 
 from holdfast import errors
-from holdfast.capture.fixed import BASIC, is_fixed
+from holdfast.capture.fixed import BASIC, Value, is_fixed
 from holdfast.capture.hashes import Cache
 from holdfast.capture.watch import Originals, Watch
 
@@ -90,6 +90,11 @@ def out_of_place() -> errors.UsageError:
 def children(node: Node) -> Iterable[object]:
     """Give the values in `node`, in order."""
     return node.values() if isinstance(node, dict) else node
+
+
+def is_flat(node: Value) -> bool:
+    """Say whether there is nothing in `node` but values that a save writes as they are."""
+    return BASIC.issuperset(map(type, node.values() if isinstance(node, dict) else node))
 
 
 def entries(node: Node) -> Iterable[tuple[object, object]]:

@@ -1,7 +1,7 @@
 """Where what a save wrote can be read again: the place of its bytes, and a number in them."""
 
-from collections.abc import Iterable, Iterator
-from itertools import chain
+from collections.abc import Iterable
+from itertools import accumulate, chain
 from typing import Any, NamedTuple
 
 from msgspec.msgpack import Ext
@@ -55,38 +55,60 @@ def parts(data: bytes) -> list[Any]:
 
     None stands for what has a number but was not written there: leaves, and what it named.
     """
-    version, *document = wire.unpack(data)
-    if version != wire.VERSION:
-        msg = f"it is of version {version!r}"
+    document = wire.unpack(data)
+    if document[0] != wire.VERSION:
+        msg = f"it is of version {document[0]!r}"
         raise ValueError(msg)
     written: list[Any] = []
-    is_base = len(document) == 1
-    for value in document if is_base else chain.from_iterable(map(_inside, document[3::3])):
-        _walk(value, written)
+    for body in _bodies(document):
+        for value in _inside(body):
+            if type(value) not in BASIC:
+                _walk(value, written)
     return written
 
 
-def _inside(body: Value) -> Iterator[Any]:
+def rows_named(data: bytes) -> set[int]:
+    """Give the rows that a save names."""
+    rows: set[int] = set()
+    stack = list(chain.from_iterable(map(_inside, _bodies(wire.unpack(data)))))
+    while stack:
+        value = stack.pop()
+        kind = type(value)
+        if kind is not Ext:
+            if kind is dict or kind is list:
+                stack.extend(_inside(value))
+        elif value.code == wire.STORED:
+            rows.update(accumulate(wire.unpack(value.data)[1]))
+        elif value.code == wire.ANSWER:
+            rows.add(wire.unpack(value.data)[1][0])
+        elif value.code == wire.PAIRS:
+            stack.extend(_inside(value))
+    rows.discard(wire.BESIDE[0])
+    return rows
+
+
+def _bodies(document: list[Any]) -> list[Any]:
+    """Give what holds the values of a save: a base as a list of one, or the bodies of a delta."""
+    is_base = len(document) == 2  # noqa: PLR2004 version and root
+    return [document[1:]] if is_base else document[4::3]
+
+
+def _inside(body: Value) -> Iterable[Any]:
     """Give the values in the body of a container."""
     kind = type(body)
     if kind is dict:
-        yield from body.values()
-    elif kind is list:
-        yield from body
-    else:
-        yield from wire.unpack(body.data)[1::2]
+        return body.values()  # type: ignore[no-any-return]
+    return body if kind is list else wire.unpack(body.data)[1::2]  # type: ignore[no-any-return]
 
 
 def _walk(value: Value, written: list[Any]) -> None:
-    kind = type(value)
-    if kind in BASIC:
-        return
-    if kind is not Ext or value.code == wire.PAIRS:
-        written.append(value)
-        for inner in _inside(value):
-            _walk(inner, written)
-    else:
+    if type(value) is Ext and value.code != wire.PAIRS:
         written.extend([None] * _numbers(value))
+        return
+    written.append(value)
+    for inner in _inside(value):
+        if type(inner) not in BASIC:
+            _walk(inner, written)
 
 
 def _numbers(item: Ext) -> int:

@@ -197,7 +197,7 @@ class State:
             trim, lo, hi = mark.cut(length)
             head = [trim, lo, hi] if trim or hi else lo
             return number, head, lowering.items(node[lo : length - hi])
-        if mark.length != len(node) or not all(key in node for key in mark.put):
+        if mark.length != len(node) or not mark.put.keys() <= node.keys():
             raise errors.ChangedOutside(where(node))
         if mark.is_clean():
             return ()

@@ -15,7 +15,7 @@ from holdfast.capture.dicts import TrackedDict
 from holdfast.capture.fixed import BASIC, Value, is_fixed
 from holdfast.capture.insert import blank
 from holdfast.capture.lists import TrackedList
-from holdfast.capture.node import KINDS, LOOSE, TRACKED, forget_source, inside, link
+from holdfast.capture.node import KINDS, LOOSE, TRACKED, forget_source, inside, is_flat, link
 from holdfast.capture.places import source_of
 
 __all__ = ["TrackedDict", "TrackedList", "inside", "plain", "track"]
@@ -32,8 +32,14 @@ def track(value: object, source: object | None = None, keys: Iterable[object] = 
     or a container in it, is as it was made, a delta names the source instead of repeating it.
     The caller gives `value` away: a later change of it is not looked for.
     """
-    if type(value) not in TRACKED and type(value) not in KINDS:
+    kind = type(value)
+    if kind not in TRACKED and kind not in KINDS:
         return value
+    if kind is dict and not keys and is_flat(value):
+        new = blank(TrackedDict, LOOSE)
+        dict.update(new, value)  # type: ignore[call-overload]
+        new.hf_source = None if source is None else (None, source)
+        return new
     return _Copying().copy(value, None if source is None else source_of(source, keys))
 
 

@@ -26,6 +26,8 @@ is the number of a container in the save, counted from its first new node; such 
 what is in it, refers to no node met before it. Item 6 has one number of each kind for each
 container; rows are differences to the row before, ordinal -1 means an answer. Row 0, index 0 is the
 entry right before the one that holds the save.
+
+Instead of the codec's bytes of a large leaf, also of text or bytes, a reference to them may stand.
 """
 
 from typing import Final

@@ -4,7 +4,7 @@ import functools
 import inspect
 import secrets
 from collections.abc import Callable, Iterable
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overload
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
 
 from holdfast.engine import agents, context
 from holdfast.engine.agents import Agent
@@ -13,7 +13,7 @@ from holdfast.engine.drive import Recorded as Waiting
 from holdfast.engine.drive import adrive, drive
 from holdfast.engine.effect import EffectSpec, perform
 from holdfast.engine.logs import log
-from holdfast.engine.question import KEY, Shape
+from holdfast.engine.question import KEY, Shape, name_of
 from holdfast.engine.run import Run
 from holdfast.engine.session import Frame
 from holdfast.errors import NestedCall, NotInRun, UsageError
@@ -102,7 +102,7 @@ def step(
     def declare(fn: Callable[..., Any]) -> Callable[..., Any]:
         spec = StepSpec(
             fn=fn,
-            shape=Shape(_name(fn), fn, _names(ignore)),
+            shape=Shape(name_of(fn), fn, _names(ignore)),
             raises=tuple(raises),
             usage=usage,
         )
@@ -145,7 +145,7 @@ def effect(
     """
 
     def declare(fn: Callable[..., Any]) -> Callable[..., Any]:
-        shape = Shape(_name(fn), fn, _names(ignore))
+        shape = Shape(name_of(fn), fn, _names(ignore))
         shape.check("key", frozenset(_names(key)))
         declined = (not_done,) if isinstance(not_done, type) else tuple(not_done)
         spec = EffectSpec(
@@ -173,7 +173,7 @@ def _recorded(
     values.learn(fn)
     is_effect = kind == "effect"
     takes_key = is_effect and KEY in inspect.signature(fn).parameters
-    name = _name(fn)
+    name = name_of(fn)
 
     def outside(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:  # noqa: ANN401 the user's own type
         _allow_outside(name, is_effect=is_effect)
@@ -230,12 +230,8 @@ def _refuse_generator(kind: str, fn: Callable[..., Any]) -> None:
         msg = f"@{kind} takes a function, not {type(fn).__name__}"
         raise UsageError(msg)
     if inspect.isgeneratorfunction(fn) or inspect.isasyncgenfunction(fn):
-        msg = f"{kind} {_name(fn)} is a generator; return the whole answer instead"
+        msg = f"{kind} {name_of(fn)} is a generator; return the whole answer instead"
         raise UsageError(msg)
-
-
-def _name(fn: Callable[..., Any]) -> str:
-    return cast("str", getattr(fn, "__qualname__", type(fn).__name__))
 
 
 def _names(names: str | Iterable[str]) -> tuple[str, ...]:

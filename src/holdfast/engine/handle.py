@@ -3,16 +3,18 @@
 import os
 import random
 import weakref
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
+from holdfast.capture.diff import Change
 from holdfast.clock import Clock, SystemClock
 from holdfast.engine import agents, context
 from holdfast.engine.agents import Agent
 from holdfast.engine.launch import Order
 from holdfast.engine.life import Lives
+from holdfast.engine.points import Points
 from holdfast.engine.resolve import Verdict
 from holdfast.errors import StoreClosed, UnknownRun, UsageError
 from holdfast.model.ids import check_run_id
@@ -20,6 +22,9 @@ from holdfast.model.run import RunInfo, Status
 from holdfast.store.leases import STALL_S
 from holdfast.store.open import Opened, open_store
 from holdfast.store.reader import Run as StoredRun
+
+if TYPE_CHECKING:
+    from holdfast.engine.checkpoint import Checkpoint
 
 T = TypeVar("T")
 
@@ -41,23 +46,30 @@ def open(  # noqa: A001 the public name is holdfast.open
     clock: Clock | None = None,
     chance: random.Random | None = None,
     stall: float = STALL_S,
+    environment: Iterable[str] = (),
 ) -> "Store":
     """Open the store at `path`, `$HOLDFAST_STORE` or `./.holdfast`, making it if it is new.
 
     `stall` is how many seconds a holder of a run may show no sign of life before another process
-    may take the run; `clock` and `chance` are for tests.
+    may take the run; `environment` names the variables whose values are recorded with runs;
+    `clock` and `chance` are for tests.
     """
     clock = clock or SystemClock()
     opened = open_store(open_path(path), clock, must_exist=must_exist, stall_s=stall)
-    return Store(opened, clock, chance or random.SystemRandom())
+    names = [environment] if isinstance(environment, str) else environment
+    allowed = {name: os.environ[name] for name in names if name in os.environ}
+    return Store(opened, clock, chance or random.SystemRandom(), allowed)
 
 
 class Store:
     """Where runs are kept, and the verbs on them. Safe for threads; not for use across a fork."""
 
-    def __init__(self, opened: Opened, clock: Clock, chance: random.Random) -> None:
+    def __init__(
+        self, opened: Opened, clock: Clock, chance: random.Random, environment: Mapping[str, str]
+    ) -> None:
         self._opened, self._clock, self._chance = opened, clock, chance
-        self._lives = Lives(opened, clock, chance)
+        self._lives = Lives(opened, clock, chance, environment)
+        self._points = Points(opened.reader, opened.path)
         self._is_closed = False
         _stores.add(self)
 
@@ -178,6 +190,32 @@ class Store:
                 found.append(self._info(run))
         return found
 
+    def checkpoints(self, id: str, *, every_turn: bool = False) -> "list[Checkpoint]":  # noqa: A002 the public word
+        """The checkpoints and snapshots of a run on all of its branches, oldest first.
+
+        `every_turn` lists the recovery points too: every other turn's end, and the run's.
+        """
+        self._refuse_if_closed()
+        return self._points.of(self._found(id), every_turn=every_turn)
+
+    def restore(self, checkpoint: "str | Checkpoint") -> "tuple[Checkpoint, dict[Any, Any]]":
+        """What is known of a point of a run, and its state there in ordinary containers.
+
+        A point is named by its id, as `run@turn`, or by the run's id: its newest. The state is
+        checked against the root recorded with it: `Damaged` if it is another. The run itself is
+        not touched; it may go on meanwhile.
+        """
+        self._refuse_if_closed()
+        return self._points.restore(_named(checkpoint))
+
+    def diff(self, before: "str | Checkpoint", after: "str | Checkpoint") -> list[Change]:
+        """What is different from one point to another, of the same run or of two, in path order.
+
+        Points are named as for `restore`. Lists are aligned: an insertion is one change.
+        """
+        self._refuse_if_closed()
+        return self._points.diff(_named(before), _named(after))
+
     def close(self) -> None:
         """Commit what is pending and let go of the store. Idempotent."""
         if not self._is_closed:
@@ -262,6 +300,10 @@ class Store:
         """In a forked child: the store, its locks and its runs are the parent's."""
         fault = self._opened.abandon()
         self._lives.abandon(fault)
+
+
+def _named(checkpoint: "str | Checkpoint") -> str:
+    return checkpoint if isinstance(checkpoint, str) else checkpoint.id
 
 
 def _forked() -> None:

@@ -2,7 +2,6 @@
 
 import datetime as dt
 import os
-import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,6 +10,7 @@ import msgspec
 from holdfast import failpoint
 from holdfast.clock import Clock
 from holdfast.engine.agents import Agent
+from holdfast.engine.facts import facts_of
 from holdfast.engine.faults import describe, to_error, to_exception
 from holdfast.engine.question import show
 from holdfast.engine.redo import redo_turn
@@ -28,14 +28,13 @@ from holdfast.errors import (
     StoreError,
     UsageError,
 )
-from holdfast.model.journal import Entry, Failed, Finished, Resumed, Started
+from holdfast.model.journal import Entry, Facts, Failed, Finished, Resumed, Started
 from holdfast.model.run import Holder, RunBody, Status
 from holdfast.store.codec import values
 from holdfast.store.committer import Ticket
 from holdfast.store.open import Opened
 from holdfast.store.reader import Run as StoredRun
 from holdfast.store.writer import RunWriter, create, take_up
-from holdfast.version import VERSION
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,8 +69,8 @@ class Life(msgspec.Struct, frozen=True, kw_only=True):
 class Launcher:
     """Begins and ends lives of runs on one open store."""
 
-    def __init__(self, opened: Opened, clock: Clock) -> None:
-        self._opened, self._clock = opened, clock
+    def __init__(self, opened: Opened, clock: Clock, environment: Mapping[str, str]) -> None:
+        self._opened, self._clock, self._environment = opened, clock, environment
 
     def begin(self, order: Order) -> Life | Done:
         """Start the run, continue it, or give its recorded result."""
@@ -103,8 +102,7 @@ class Launcher:
             agent.checkpoint,
             agent.sla,
             holder,
-            VERSION,
-            ".".join(map(str, sys.version_info[:3])),
+            facts_of(agent, self._environment),
         )
         body = RunBody(
             id=order.run,
@@ -145,20 +143,21 @@ class Launcher:
         if done is not None:
             self._opened.leases.give(found.row.no)
             return done
-        writer = self.take(found, order.agent.version)
+        facts = facts_of(order.agent, self._environment)
+        writer = self.take(found, order.agent.version, facts)
         if order.is_redo:
             redo_turn(writer, reader, self._clock, order.reason)
         session = self._session(order, writer, is_resumed=True)
         session.log.info("continues under epoch %d", writer.run.row.epoch)
         return Life(session=session, args=args, kwargs=kwargs)
 
-    def take(self, found: StoredRun, version: str | None) -> RunWriter:
+    def take(self, found: StoredRun, version: str | None, facts: Facts | None = None) -> RunWriter:
         """Become the run's writer under the next epoch; the lease is held already."""
         holder = self._holder()
         body = msgspec.structs.replace(
             found.body, holder=holder, status=Status.RUNNING, ended=None, error=None
         )
-        entry = Resumed(self._clock.now(), found.row.epoch + 1, holder, version)
+        entry = Resumed(self._clock.now(), found.row.epoch + 1, holder, version, facts)
         try:
             return take_up(
                 self._opened.committer,

@@ -3,7 +3,7 @@
 import contextlib
 import random
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -30,9 +30,15 @@ else:
 class Lives:
     """The runs that one store handle carries out."""
 
-    def __init__(self, opened: Opened, clock: Clock, chance: random.Random) -> None:
+    def __init__(
+        self,
+        opened: Opened,
+        clock: Clock,
+        chance: random.Random,
+        environment: Mapping[str, str],
+    ) -> None:
         self._opened, self._clock, self._chance = opened, clock, chance
-        self._launcher = Launcher(opened, clock)
+        self._launcher = Launcher(opened, clock, environment)
         self._housekeeper = Housekeeper(opened.leases, clock)
 
     def carry_out(self, order: Order) -> Any:  # noqa: ANN401 the agent's own result

@@ -1,9 +1,10 @@
 """What a call asks: a function's arguments, bound by name, digested and shortened."""
 
+import functools
 import hashlib
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -33,7 +34,11 @@ class Shape:
 
     def __init__(self, name: str, fn: Callable[..., Any], ignore: Iterable[str] = ()) -> None:
         self.name = name
-        self._signature = inspect.signature(fn)
+        try:
+            self._signature = inspect.signature(fn)
+        except ValueError as error:
+            msg = f"{name} does not tell its parameters; call it from a function of your own"
+            raise UsageError(msg) from error
         parameters = self._signature.parameters
         self.names = frozenset(parameters)
         self.takes_key = KEY in parameters
@@ -99,6 +104,23 @@ class Shape:
                 continue
             if digest(value, path=asked.name)[:4] != asked.mark:
                 raise ChangedInCall(self.name, f"its argument {asked.name}")
+
+
+def name_of(fn: Callable[..., Any]) -> str:
+    """The name a function is known by; that of a partial is its function's."""
+    while isinstance(fn, functools.partial):
+        fn = fn.func
+    return cast("str", getattr(fn, "__qualname__", type(fn).__name__))
+
+
+def unfold(
+    fn: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> tuple[Callable[..., Any], tuple[Any, ...], Mapping[str, Any]]:
+    """The function inside a partial, with all of its arguments: they belong to the question."""
+    while isinstance(fn, functools.partial):
+        args, kwargs = (*fn.args, *args), {**fn.keywords, **kwargs}
+        fn = fn.func
+    return fn, args, kwargs
 
 
 def show(name: str, asked: list[Asked]) -> str:

@@ -2,21 +2,29 @@
 
 from collections.abc import Iterable, Iterator
 
+from holdfast.capture.lift import rows_needed
 from holdfast.capture.state import State
 from holdfast.errors import Damaged
-from holdfast.model.ids import branch_of, seq_of
-from holdfast.model.journal import Answer, Based, Happened, LoopLeft, Resumed, Row, TurnEnded
+from holdfast.model.ids import Point, branch_of, seq_of
+from holdfast.model.journal import (
+    Answer,
+    Based,
+    Entry,
+    Finished,
+    Happened,
+    LoopLeft,
+    Resumed,
+    Row,
+    TurnEnded,
+)
 from holdfast.store.reader import Placed, Reader
-
-Point = tuple[int, int]
-"""A row id and the index of an entry in it."""
 
 Save = tuple[bytes, Point | None]
 """A base or change of the state, and where it stands."""
 
 
 def state_at(reader: Reader, rows: Iterable[Placed], point: Point | None = None) -> State | None:
-    """The state at the newest turn's end in `rows`, or right after the `LoopLeft` at `point`.
+    """The state at the newest end of a turn or run in `rows`, or after the `LoopLeft` at `point`.
 
     `rows` start at the row of the newest base, or at the run's first. None: no turn has ended.
     """
@@ -38,7 +46,7 @@ def state_at(reader: Reader, rows: Iterable[Placed], point: Point | None = None)
                     left = [] if entry.delta is None else [(entry.delta, at)]
                     if point == at:
                         return _build(Sources(reader, seen), base, [*deltas, *left])
-                case TurnEnded():
+                case TurnEnded() | Finished():
                     deltas += left
                     if entry.delta is not None:
                         deltas.append((entry.delta, at))
@@ -68,6 +76,7 @@ def row_before(reader: Reader, head: int, row: int) -> Placed:
 
 def _build(sources: "Sources", base: Save | None, deltas: list[Save]) -> State:
     start = base or (State().base(), None)
+    sources.load(start[0])
     return State.restore(
         start[0],
         [data for data, _ in deltas],
@@ -83,6 +92,11 @@ class Sources:
     def __init__(self, reader: Reader, rows: dict[int, Row]) -> None:
         self.reader, self._rows = reader, rows
 
+    def load(self, base: bytes) -> None:
+        """Read all rows that a base names at once: one by one would take much longer."""
+        due = rows_needed(base).difference(self._rows)
+        self._rows.update((placed.id, placed.row) for placed in self.reader.some(due))
+
     def get(self, at: Point) -> object:
         """The value of the answer at a point, or the bytes of the save there."""
         id_, index = at
@@ -90,13 +104,21 @@ class Sources:
         if row is None:
             row = self._rows[id_] = self.reader.row(id_).row
         entry = row.entries[index] if 0 <= index < len(row.entries) else None
-        match entry:
-            case Answer() | Happened():
-                return self.reader.value(entry.value)
-            case Based():
-                return entry.state
-            case TurnEnded() | LoopLeft() if entry.delta is not None:
-                return entry.delta
-            case _:
-                why = f"entry {index} is named as part of the state and is neither answer nor save"
-                raise Damaged(f"journal row {id_:#x}", why)
+        if isinstance(entry, Answer | Happened):
+            return self.reader.value(entry.value)
+        save = None if entry is None else _save_of(entry)
+        if save is None:
+            why = f"entry {index} is named as part of the state and is neither answer nor save"
+            raise Damaged(f"journal row {id_:#x}", why)
+        return save
+
+
+def _save_of(entry: Entry) -> bytes | None:
+    """The base or change of the state that an entry holds."""
+    match entry:
+        case Based():
+            return entry.state
+        case TurnEnded() | LoopLeft() | Finished():
+            return entry.delta
+        case _:
+            return None

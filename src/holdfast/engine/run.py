@@ -6,7 +6,7 @@ import functools
 import inspect
 import random
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import ParamSpec, TypeVar, cast
 
 from holdfast import failpoint
@@ -14,7 +14,8 @@ from holdfast.capture.tracked import TrackedDict
 from holdfast.engine import context
 from holdfast.engine.call import StepSpec, ask
 from holdfast.engine.drive import adrive, drive
-from holdfast.engine.question import Shape
+from holdfast.engine.question import Shape, name_of, unfold
+from holdfast.engine.save import save
 from holdfast.engine.session import Frame, Session
 from holdfast.engine.turns import Loops, Turns
 from holdfast.errors import NotInRun
@@ -60,20 +61,26 @@ class Run:
 
     def call(self, fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Record a call of an undecorated function as a step (awaitable if `fn` is async)."""
-        name = getattr(fn, "__qualname__", type(fn).__name__)
-        spec = StepSpec(fn=fn, shape=Shape(name, fn))
-        recorded = ask(spec, self._here(name), args, kwargs)
-        if inspect.iscoroutinefunction(fn):
+        target, values, options = unfold(fn, args, kwargs)
+        name = name_of(target)
+        spec = StepSpec(fn=target, shape=Shape(name, target))
+        recorded = ask(spec, self._here(name), values, options)
+        if inspect.iscoroutinefunction(target):
             return cast("R", adrive(recorded))
         return cast("R", drive(recorded))
 
-    def checkpoint(self, label: str | None = None) -> None:
-        """Save now: when this returns, the state and all before it survive a power cut."""
-        ticket = self._session.save(context.frame.get(), label)
+    def checkpoint(self, label: str | None = None, *, only: Sequence[str] | None = None) -> str:
+        """Save now; returns the checkpoint's id, for `store.restore` and `store.diff`.
+
+        When this returns, the state and all before it survive a power cut. `only` names sections
+        of the state: then it is a snapshot of those.
+        """
+        id_, ticket = save(self._session, context.frame.get(), label, only)
         if ticket is not None:
             failpoint.reach("checkpoint.saving")
             self._session.writer.finish(ticket)
             failpoint.reach("checkpoint.saved")
+        return id_
 
     def usage(self) -> Usage:
         """Tokens the run has used so far, as its answers reported them; None is unknown."""

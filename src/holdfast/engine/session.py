@@ -11,11 +11,12 @@ import msgspec
 
 from holdfast import failpoint
 from holdfast.capture.state import State
-from holdfast.capture.tracked import plain, track
+from holdfast.capture.tracked import track
 from holdfast.clock import Clock
 from holdfast.engine.book import Book
-from holdfast.engine.faults import mark, marks, to_error
+from holdfast.engine.faults import describe, mark, marks, to_error
 from holdfast.engine.logs import log
+from holdfast.engine.parameters import ModelCall
 from holdfast.engine.question import Question
 from holdfast.engine.reading import Record, key_of
 from holdfast.errors import Diverged, InDoubt, NestedCall, UsageError
@@ -32,7 +33,6 @@ from holdfast.model.journal import (
     Noted,
     Raised,
     Resumed,
-    Saved,
     Scope,
     TurnEnded,
     Usage,
@@ -85,6 +85,9 @@ class Session:
         self.scope: int = OUTSIDE
         self.turn = -1
         self.used = Usage()
+        self.steps = 0
+        self.model_call: ModelCall | None = None
+        self.error: str | None = None
         self.outside_rows: list[int] = []
         self.bytes_since_base = 0
         self.nth: dict[bytes, int] = {}
@@ -115,9 +118,13 @@ class Session:
         for placed in history.rows:
             for entry in placed.row.entries:
                 if isinstance(entry, TurnEnded):
-                    self.used = entry.used
-                elif isinstance(entry, Answer | Happened) and entry.usage is not None:
-                    self.used = total([self.used, entry.usage])
+                    self.used, self.steps = entry.used, entry.steps
+                    self.model_call = entry.mark or self.model_call
+                elif isinstance(entry, Answer | Happened):
+                    self.steps += 1
+                    if entry.usage is not None:
+                        self.used = total([self.used, entry.usage])
+                        self.model_call = entry.call, entry.usage
 
     def begin(self) -> None:
         """Say that the agent's own code runs here: in this thread and, if any, this task."""
@@ -128,7 +135,9 @@ class Session:
         """Whether a thread or task beside the agent's own asks."""
         if threading.get_ident() != self._thread:
             return True
-        return self._task is not None and asyncio.current_task() is not self._task
+        if self._task is None:
+            return is_loop_running()  # A synchronous agent runs a loop of its own.
+        return asyncio.current_task() is not self._task
 
     def refuse_if_stopped(self) -> None:
         """Raise why the run cannot go on; swallowing such an error does not revive it."""
@@ -197,6 +206,7 @@ class Session:
             self.bytes_since_base += len(row.body)
             for index, each in enumerate(entries):
                 kind = type(each)
+                self.steps += kind is Answer or kind is Happened
                 if kind is Based or ((kind is TurnEnded or kind is LoopLeft) and each.delta):  # type: ignore[union-attr]
                     self.state.locate((row.id, index))
             if _is_outside(self.turn, entries):
@@ -268,6 +278,7 @@ class Session:
         if usage is not None:
             with self._lock:
                 self.used = total([self.used, usage])
+                self.model_call = call, usage
 
     def replay(self, record: Record) -> object:
         """The recorded answer of a step, clock or checkpoint."""
@@ -293,6 +304,7 @@ class Session:
 
     def mark(self, error: BaseException, raised: Raised) -> None:
         """Remember on an exception which record it is, in case it ends the run."""
+        self.error = describe(raised.error)
         mark(error, (self, raised, self.book.own, self.book.all))
 
     def blame(self, error: BaseException) -> None:
@@ -315,21 +327,6 @@ class Session:
         self.pend(Noted(call, values.encode(value)))
         self.book.received(call.scope)
         return value
-
-    def save(self, frame: "Frame | None", label: str | None) -> Ticket | None:
-        """Queue a checkpoint of the state as it is now; None when the journal holds it."""
-        if frame is None or frame.session is not self or frame.call:
-            raise NestedCall("run.checkpoint", frame.function if frame else "other code")
-        question = Question("run.checkpoint", (label or "").encode()[:16], [], {})
-        call, record = self.ask(question, frame)
-        if record is not None:
-            self.replay(record)
-            return None
-        state = self.reader.chunks.keep(values.encode(plain(self.state.root), path="state"))
-        entry = Saved(call, self.turn, self.clock.now(), label, state)
-        ticket = self.record(entry)[2]
-        self.book.received(call.scope)
-        return ticket
 
 
 class Frame(msgspec.Struct, frozen=True):

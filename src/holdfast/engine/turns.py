@@ -2,6 +2,7 @@
 
 from holdfast import failpoint
 from holdfast.engine.restore import rows_to, state_at
+from holdfast.engine.save import seal
 from holdfast.engine.session import Session
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.model.ids import ranges
@@ -89,6 +90,7 @@ class Loops:
         session.refuse_if_stopped()
         self._open_loop = loop
         session.scope = session.turn = self._next_turn
+        session.error = None
         failpoint.reach("turn.opened")
         return self._next_turn
 
@@ -103,31 +105,33 @@ class Loops:
         session.refuse_doubt()
         every = session.cadence
         failpoint.reach("turn.ending")
-        delta = session.state.delta()
-        ended = TurnEnded(
-            turn,
-            loop,
-            session.clock.now(),
-            delta,
-            every is not None and (turn + 1) % every.turns == 0,
-            is_loop_over,
-            session.used,
-        )
-        if self._is_base_due():
-            # Pended together they stand side by side, so the base can name what the end wrote.
-            state = session.state.base(is_beside=delta is not None)
-            outside = ranges(iter(sorted(session.outside_rows)))
-            session.pend(ended, Based(turn, loop + is_loop_over, state, outside))
-            session.bytes_since_base = 0
-        else:
-            session.pend(ended)
+        began, now = session.clock.monotonic(), session.clock.now()
+        with session.state.lock:  # Change, base and hash are of the same moment.
+            delta = session.state.delta()
+            based = self._based(turn, loop + is_loop_over, is_beside=delta is not None)
+            is_marked = every is not None and (turn + 1) % every.turns == 0
+            mark = seal(session, session.state.root, began) if is_marked else None
+        used, steps = session.used, session.steps
+        ended = TurnEnded(turn, loop, now, delta, mark, is_loop_over, used, steps)
+        # Pended together they stand side by side, so the base can name what the end wrote.
+        session.pend(ended, *based)
         failpoint.reach("turn.ended")
         session.book.forget(turn)
         self._next_turn = turn + 1
 
-    def _is_base_due(self) -> bool:
+    def _based(self, turn: int, loop: int, *, is_beside: bool) -> list[Based]:
+        """The base that goes with a turn's end, if one is due."""
         session = self._session
-        return session.bytes_since_base > max(BASE_BYTES_MIN, session.state.bytes_to_read)
+        if session.bytes_since_base <= max(BASE_BYTES_MIN, session.state.bytes_to_read):
+            return []
+        try:
+            state = session.state.base(is_beside=is_beside)
+        except HoldfastError:
+            # A thread changed something meanwhile. The turn's end is told already and must be
+            # written; what is wrong is said when the state is saved next.
+            return []
+        session.bytes_since_base = 0
+        return [Based(turn, loop, state, ranges(iter(sorted(session.outside_rows))))]
 
     def left(self, loop: int) -> None:
         """The `for` loop let go of its turns: by break, by return, or by an exception."""

@@ -1,12 +1,19 @@
-"""Names of things: run ids, row ids and call ids."""
+"""Names of things: run ids, row ids and checkpoint ids."""
 
+import re
 from collections.abc import Iterator
+from typing import TypeAlias
 
 import msgspec
 
 RUN_ID_CHARS_MAX = 200
 SEQ_BITS = 32
 SEQ_MAX = (1 << SEQ_BITS) - 1
+
+Point: TypeAlias = tuple[int, int]
+"""A row id and the index of an entry in it."""
+
+_POINT = re.compile(r"(?P<run>.+)@(?P<branch>\d{1,9})\.(?P<seq>\d{1,10})\.(?P<index>\d{1,9})")
 
 
 def check_run_id(text: str) -> str:
@@ -37,6 +44,20 @@ def branch_of(row: int) -> int:
 def seq_of(row: int) -> int:
     """The place of a row in its branch."""
     return row & SEQ_MAX
+
+
+def point_id(run: str, point: Point) -> str:
+    """How people name a point of a run: `run-42@1.17.0` is branch 1, row 17, entry 0."""
+    row, index = point
+    return f"{run}@{branch_of(row)}.{seq_of(row)}.{index}"
+
+
+def parse_point(text: str) -> tuple[str, Point] | None:
+    """The run and the point that `point_id` named, or None; a run's id may hold an @ too."""
+    found = _POINT.fullmatch(text)
+    if found is None or int(found["seq"]) > SEQ_MAX:
+        return None
+    return found["run"], (row_id(int(found["branch"]), int(found["seq"])), int(found["index"]))
 
 
 class Range(msgspec.Struct, frozen=True, array_like=True):

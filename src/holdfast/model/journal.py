@@ -16,6 +16,8 @@ Scope: TypeAlias = int | bytes
 """Turn n is n; the code before the first loop is -1, after the k-th loop -1-k; a call's id
 stands for what is called inside it."""
 
+Scalar: TypeAlias = bool | int | float | str | None
+
 
 class Usage(msgspec.Struct, frozen=True, array_like=True):
     """Tokens and model of an answer; `None` is unknown, never zero."""
@@ -59,6 +61,35 @@ class Error(msgspec.Struct, frozen=True, array_like=True):
     trace: str | None = None
 
 
+class Facts(msgspec.Struct, frozen=True, array_like=True):
+    """Which program a life of a run was: versions, fingerprints, allow-listed environment."""
+
+    holdfast: str
+    python: str
+    platform: str
+    code: str | None = None
+    tools: str | None = None
+    libraries: dict[str, str] = msgspec.field(default_factory=dict)
+    environment: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+class Mark(msgspec.Struct, frozen=True, array_like=True):
+    """What a checkpoint says of itself, besides the state.
+
+    `root` is the content hash of what it holds, `life` the row that began the life which made it,
+    `blocked_s` how long the agent stood still until it was queued; `model` and `parameters` are
+    those of the last model call, `error` is the last one in its turn.
+    """
+
+    root: bytes
+    life: int
+    blocked_s: float
+    model: str | None = None
+    parameters: dict[str, Scalar] = msgspec.field(default_factory=dict)
+    error: str | None = None
+    label: str | None = None
+
+
 class Started(msgspec.Struct, frozen=True, array_like=True, tag=0):
     """The run began: event 0, with the agent and its arguments."""
 
@@ -72,17 +103,17 @@ class Started(msgspec.Struct, frozen=True, array_like=True, tag=0):
     cadence: Every | None
     sla: SLA | None
     holder: Holder
-    holdfast: str
-    python: str
+    facts: Facts
 
 
 class Resumed(msgspec.Struct, frozen=True, array_like=True, tag=1):
-    """A process took the run up again under a new epoch."""
+    """A process took the run up again under a new epoch; a person's word brings no `facts`."""
 
     at: float
     epoch: int
     holder: Holder
     version: str | None
+    facts: Facts | None = None
 
 
 class Answer(msgspec.Struct, frozen=True, array_like=True, tag=2):
@@ -154,16 +185,17 @@ class TurnEnded(msgspec.Struct, frozen=True, array_like=True, tag=8):
     """A turn's end: what it changed in the state.
 
     The cadence marks it as a checkpoint; the loop is over when the agent has gone on to another
-    one; `used` is the run's usage so far.
+    one; `used` is the run's usage so far, `steps` the answers it has received.
     """
 
     turn: int
     loop: int
     at: float
     delta: bytes | None
-    is_checkpoint: bool
+    mark: Mark | None
     is_loop_over: bool
     used: Usage
+    steps: int
 
 
 class LoopLeft(msgspec.Struct, frozen=True, array_like=True, tag=9):
@@ -187,13 +219,19 @@ class Based(msgspec.Struct, frozen=True, array_like=True, tag=10):
 
 
 class Saved(msgspec.Struct, frozen=True, array_like=True, tag=11):
-    """A checkpoint asked for by the agent in the middle of a turn: the whole state there."""
+    """A checkpoint the agent asked for in the middle of a turn: the state, or the sections `only`.
+
+    `used` and `steps` are as in `TurnEnded`.
+    """
 
     call: Call
     turn: int
     at: float
-    label: str | None
+    mark: Mark
+    only: list[str] | None
     state: bytes
+    used: Usage
+    steps: int
 
 
 class Finished(msgspec.Struct, frozen=True, array_like=True, tag=12):

@@ -35,7 +35,7 @@ from holdfast.model.journal import (
 )
 from holdfast.model.run import Status
 from holdfast.policy.usage import total
-from holdfast.store.chunks import is_reference
+from holdfast.store.chunks import is_reference, length
 from holdfast.store.codec import values
 from holdfast.store.reader import Placed, Reader, Run
 
@@ -264,12 +264,12 @@ class _Teller:
             case TurnEnded():
                 took_s = None if self._began is None else max(0.0, entry.at - self._began)
                 self._began = entry.at
-                self.checkpoints += entry.is_checkpoint
+                self.checkpoints += entry.mark is not None
                 event = replace(
                     event,
                     kind="turn",
                     at=when(entry.at),
-                    outcome="checkpoint" if entry.is_checkpoint else "ended",
+                    outcome="ended" if entry.mark is None else "checkpoint",
                     took_s=took_s,
                     bytes=length(entry.delta or b""),
                 )
@@ -279,7 +279,7 @@ class _Teller:
                     event,
                     kind="checkpoint",
                     at=when(entry.at),
-                    name=entry.label,
+                    name=entry.mark.label,
                     bytes=length(entry.state),
                 )
             case Based():
@@ -344,11 +344,6 @@ def shown(value: bytes) -> str:
         return f"<{size} bytes that no value can be read from>"
     except ValueError:  # Python refuses to print integers of more than some thousand digits.
         return f"<{size} bytes>"
-
-
-def length(value: bytes) -> int:
-    """How many bytes a value has, also where it lies beside the journal."""
-    return int.from_bytes(value[-8:], "big") if is_reference(value) else len(value)
 
 
 def _asked(entry: Started) -> str:

@@ -44,6 +44,11 @@ class Chunks:
         return found
 
 
+def length(data: bytes) -> int:
+    """How many bytes `data` stands for."""
+    return int.from_bytes(data[-8:], "big") if is_reference(data) else len(data)
+
+
 def is_reference(data: bytes) -> bool:
     """Whether bytes where a value stands name a chunk."""
     return len(data) == _REFERENCE_BYTES and data[0] == MARK

@@ -4,7 +4,7 @@ Reading always verifies: a run's row against its hash, journal rows against the 
 they follow. What does not match is named and never used.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
 import msgspec
@@ -15,11 +15,14 @@ from holdfast.model.journal import Based, Row
 from holdfast.model.run import RunBody
 from holdfast.store.backends.base import BranchRow, JournalRow, Records, RunRow
 from holdfast.store.chain import check_branch, check_row, check_run, keyed_id
-from holdfast.store.chunks import Chunks
+from holdfast.store.chunks import Chunks, is_reference
 from holdfast.store.codec import values
 from holdfast.store.codec.frame import open_frame
 
 T = TypeVar("T")
+
+GAP_ROWS = 32
+"""Rows that are read because they stand between two that are wanted; mostly one pack holds all."""
 
 _decode_run = msgspec.msgpack.Decoder(RunBody).decode
 _decode_row = msgspec.msgpack.Decoder(Row).decode
@@ -62,7 +65,7 @@ class Reader:
 
     def value(self, data: bytes) -> object:
         """The value of an entry's bytes, also where they name a chunk."""
-        return values.decode(self.chunks.fetch(data))
+        return values.decode(self.chunks.fetch(data) if is_reference(data) else data)
 
     def find(self, run: str) -> Run | None:
         """The run of that id, or None."""
@@ -110,6 +113,15 @@ class Reader:
     def row(self, id_: int) -> Placed:
         """One journal row, checked against the row before it."""
         return next(iter(self._segment(self._branch(branch_of(id_)), Range(id_, id_))))
+
+    def some(self, ids: Iterable[int]) -> Iterator[Placed]:
+        """The rows with these ids, each checked against the row before it.
+
+        Rows that stand close together are read at once, with those between them.
+        """
+        wanted = sorted(set(ids))
+        for span in _spans(wanted):
+            yield from self._segment(self._branch(branch_of(span.first)), span)
 
     def rows(self, head: int, first: int, last: int) -> Iterator[Placed]:
         """The rows of a line of history from `first` to `last`, checked and without a gap."""
@@ -181,11 +193,26 @@ class Reader:
             if row.id != expected:
                 raise Damaged(f"journal row {expected:#x}", "it is missing")
             check_row(self.store_id, row, before)
-            decoded = _body(_decode_row, row.body, f"journal row {row.id:#x}")
+            try:
+                decoded = _decode_row(open_frame(row.body, ""))
+            except (Damaged, msgspec.DecodeError, RecursionError):
+                decoded = _body(_decode_row, row.body, f"journal row {row.id:#x}")  # says where
             yield Placed(id=row.id, mac=row.mac, size=len(row.body), row=decoded)
             before, expected = row.mac, row.id + 1
         if expected <= span.last:
             raise Damaged(f"journal row {expected:#x}", "it is missing")
+
+
+def _spans(ids: list[int]) -> Iterator[Range]:
+    """Ranges that cover sorted row ids, without large gaps and each on one branch."""
+    first = last = -1
+    for id_ in ids:
+        if first >= 0 and (id_ - last > GAP_ROWS or branch_of(id_) != branch_of(last)):
+            yield Range(first, last)
+            first = -1
+        first, last = first if first >= 0 else id_, id_
+    if first >= 0:
+        yield Range(first, last)
 
 
 def _first_seq(branch: BranchRow) -> int:

@@ -36,6 +36,7 @@ class RunWriter:
         self._committer, self._store_id = committer, store_id
         self.run = run
         self.base = -1
+        self.life = -1
         self._id = -1
         self._mac = b""
         self._loose_from, self._loose_bytes = -1, 0
@@ -53,6 +54,7 @@ class RunWriter:
         epoch = self.run.row.epoch
         self.finish(self._committer.submit(Append(no=raised.no, epoch=epoch, row=row, run=raised)))
         self.run = Run(row=raised, body=body)
+        self.life = row.id
         self._id, self._mac = row.id, row.mac
         self._loose_from = self._loose_from if self._loose_from >= 0 else row.id
 
@@ -180,6 +182,7 @@ def create(committer: Committer, store_id: bytes, body: RunBody, entry: Entry) -
     run, row = made[-1]
     writer = RunWriter(committer, store_id, Run(row=run, body=body))
     writer.stand_at(-1, row.id, row.mac, (row.id, len(row.body)))
+    writer.life = row.id
     return writer
 
 

@@ -230,10 +230,11 @@ def test_a_base_names_answers_unless_they_are_small() -> None:
 
     base = state.base()
 
-    asked: list[object] = []
-    found = restored(base, answer=lambda source: asked.append(source) or answers[source])
-    assert {"long": {"content": "x" * 100}, "short": {"n": 1}} == found.root
-    assert [(1,)] == asked
+    del answers[2,]
+    assert {"long": {"content": "x" * 100}, "short": {"n": 1}} == restored(
+        base, answer=answers.get
+    ).root
+    assert len(base) < 100
 
 
 def test_an_answer_that_is_not_what_it_was_is_refused() -> None:

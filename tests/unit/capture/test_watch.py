@@ -1,3 +1,4 @@
+import functools
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -45,6 +46,50 @@ def test_a_change_before_the_first_save_is_found_though_the_name_is_gone() -> No
     state.root["x"] = held
     held.append(2)
     del held
+
+    with pytest.raises(errors.ChangedOutside):
+        state.delta()
+
+
+@pytest.mark.parametrize("is_held", [True, False])
+def test_only_what_somebody_else_may_hold_is_watched(is_held: bool) -> None:
+    state = State({"m": []})
+    state.base()
+    message = {"content": "x"}
+
+    if is_held:
+        state.root["m"].append(message)
+    else:
+        state.root["m"].append({"content": "x"})
+    message["content"] = "changed"
+
+    if is_held:
+        with pytest.raises(errors.ChangedOutside):
+            state.delta()
+    else:
+        assert state.delta() is not None
+
+
+@pytest.mark.parametrize(
+    "append",
+    [
+        lambda m, x: m.append(x),
+        lambda m, x: m.append(*[x]),
+        lambda m, x: list(map(m.append, [x])),
+        lambda m, x: functools.partial(m.append, x)(),
+        lambda m, x: type(m).append(m, x),
+    ],
+    ids=["plainly", "unpacked", "mapped", "partial", "unbound"],
+)
+def test_an_appended_dict_is_watched_however_it_was_handed_over(
+    append: Callable[[Any, Any], object],
+) -> None:
+    state = State({"m": []})
+    state.base()
+    holder = [{"content": "x"}]
+
+    append(state.root["m"], holder[0])
+    holder[0]["content"] = "changed"
 
     with pytest.raises(errors.ChangedOutside):
         state.delta()

@@ -8,6 +8,8 @@ from holdfast.model.ids import (
     Range,
     branch_of,
     check_run_id,
+    parse_point,
+    point_id,
     ranges,
     row_id,
     seq_of,
@@ -47,6 +49,21 @@ def test_a_row_id_holds_branch_and_place_and_sorts_by_both() -> None:
 def test_a_place_that_does_not_fit_into_a_row_id_is_our_mistake(seq: int) -> None:
     with pytest.raises(AssertionError):
         row_id(1, seq)
+
+
+@pytest.mark.parametrize("run", ["run-42", "a@b", "a@1.2.3", "."])
+def test_a_point_is_named_for_people_and_found_again(run: str) -> None:
+    point = (row_id(3, 17), 2)
+
+    assert f"{run}@3.17.2" == point_id(run, point)
+    assert (run, point) == parse_point(f"{run}@3.17.2")
+
+
+@pytest.mark.parametrize(
+    "text", ["", "run-42", "@1.2.3", "a@1.2", "a@1.2.x", "a@-1.2.3", f"a@1.{SEQ_MAX + 1}.0"]
+)
+def test_what_names_no_point_is_not_taken_for_one(text: str) -> None:
+    assert parse_point(text) is None
 
 
 @pytest.mark.parametrize(

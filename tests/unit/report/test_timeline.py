@@ -17,12 +17,11 @@ from holdfast.report.timeline import (
     SHOWN_BYTES_MAX,
     Event,
     Timeline,
-    length,
     shown,
     timeline,
     when,
 )
-from holdfast.store.chunks import MARK
+from holdfast.store.chunks import MARK, length
 from holdfast.store.codec import values
 from holdfast.store.open import Opened, open_store
 from holdfast.store.writer import RunWriter

@@ -120,6 +120,21 @@ def test_the_run_of_a_stalled_holder_is_taken_after_the_stall_time(
     assert third.take(1)
 
 
+def test_who_waits_for_a_stalled_holder_does_not_beat_for_it(
+    handle: Open, clock: ManualClock
+) -> None:
+    holder, other, third = handle(), handle(), handle()
+    holder.take(1)
+    clock.advance(2 * BEAT_S)
+    clock.during_sleep = other.beat
+
+    assert other.take(1)
+    clock.during_sleep = None
+
+    assert STALL_S == pytest.approx(sum(clock.slept), abs=0.2)
+    assert not third.take(1)
+
+
 def test_a_holder_that_dies_while_it_is_watched_is_not_waited_for(
     handle: Open, clock: ManualClock
 ) -> None:

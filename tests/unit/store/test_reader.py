@@ -13,7 +13,7 @@ from holdfast.errors import Damaged
 from holdfast.model.ids import Range, row_id
 from holdfast.model.journal import Redone
 from holdfast.store.backends.sqlite import SqliteRecords
-from holdfast.store.chain import keyed_id, row_mac
+from holdfast.store.chain import branch_mac, keyed_id, row_mac
 from holdfast.store.codec.frame import seal
 from holdfast.store.writer import make_run
 from tests.unit.store.builders import (
@@ -181,6 +181,23 @@ def test_a_missing_row_is_named(small: Bench, tmp_path: Path, row: tuple[int, in
         read_all(small)
 
 
+def test_a_gap_in_the_middle_of_a_run_is_named(small: Bench, tmp_path: Path) -> None:
+    small.start("c", rows=6)
+    with tampering(tmp_path) as link:
+        link.execute("DELETE FROM j WHERE id=?", (row_id(3, 3),))
+
+    with pytest.raises(Damaged, match=f"{row_id(3, 3):#x} is damaged: it is missing"):
+        small.reader.history(small.find("c"))
+
+
+def test_a_row_that_a_base_points_to_and_is_gone_is_named(small: Bench, tmp_path: Path) -> None:
+    with tampering(tmp_path) as link:
+        link.execute("DELETE FROM j WHERE id=?", (row_id(1, 0),))
+
+    with pytest.raises(Damaged, match=f"{row_id(1, 0):#x} is damaged: it is missing"):
+        small.reader.history(small.find("a"))
+
+
 @pytest.mark.parametrize(("one", "two"), [((1, 1), (1, 2)), ((1, 1), (2, 1))])
 def test_swapped_rows_are_found(
     small: Bench, tmp_path: Path, one: tuple[int, int], two: tuple[int, int]
@@ -265,8 +282,50 @@ def test_a_run_that_is_filed_under_the_name_of_another_is_damage(
         small.reader.find("c")
 
 
+def test_chosen_rows_are_read_each_checked(small: Bench, tmp_path: Path) -> None:
+    small.start("c", rows=300)
+    wanted = {row_id(1, 4), row_id(2, 0), row_id(3, 1), row_id(3, 2), row_id(3, 290)}
+
+    read = [placed.id for placed in small.reader.some([*wanted, row_id(3, 2)])]
+
+    assert read == sorted(set(read))
+    assert wanted <= set(read)
+    assert [] == list(small.reader.some([]))
+    with tampering(tmp_path) as link:
+        link.execute("UPDATE j SET body=x'00' WHERE id=?", (row_id(3, 290),))
+    with pytest.raises(Damaged, match=f"{row_id(3, 290):#x}"):
+        list(small.reader.some(wanted))
+
+
+def test_a_branch_that_grows_from_a_later_one_is_damage(small: Bench, tmp_path: Path) -> None:
+    loop = replace(small.reader.line(1)[0], parent=2, at=row_id(2, 1))
+    before = small.reader.row(row_id(2, 1)).mac
+    with tampering(tmp_path) as link:
+        link.execute(
+            "UPDATE branch SET parent=?, at=?, mac=? WHERE no=1",
+            (loop.parent, loop.at, branch_mac(small.reader.store_id, loop, before)),
+        )
+
+    with pytest.raises(Damaged, match=r"branch 1 .* came later"):
+        small.reader.line(1)
+
+
 def test_one_row_is_read_and_checked_by_itself(small: Bench) -> None:
     assert [entry(0)] == small.reader.row(row_id(1, 1)).row.entries
     for missing in (row_id(1, 9), row_id(9, 0)):
         with pytest.raises(Damaged):
             small.reader.row(missing)
+
+
+def test_some_rows_are_read_together_and_checked_each() -> None:
+    bench = memory_bench()
+    bench.start("run", rows=100)
+    first = bench.reader.first(bench.find("run").row.head)
+
+    near = [first + n for n in (3, 5, 9)]
+    far = [first + 90]
+
+    found = {placed.id: placed for placed in bench.reader.some([*far, *near, *near])}
+    assert [*range(near[0], near[-1] + 1), *far] == list(found)
+    assert found[far[0]] == bench.reader.row(far[0])
+    assert [] == list(bench.reader.some([]))

@@ -5,21 +5,33 @@ from typing import Annotated
 import msgspec
 import typer
 
+from holdfast.capture.paths import parse, pick
+from holdfast.cli import apps
+from holdfast.cli.config import Config
 from holdfast.cli.grid import Grid
-from holdfast.cli.options import AsJson, Output, StorePath, closing, settings
+from holdfast.cli.options import Apps, AsJson, Output, StorePath, closing, settings
 from holdfast.cli.output import emit
+from holdfast.cli.points import point_grid
 from holdfast.cli.stores import find_run, opened, status_of
 from holdfast.cli.story import event_grid, header
+from holdfast.cli.values import to_json
+from holdfast.engine.points import Points
 from holdfast.report.timeline import Timeline, timeline
+from holdfast.store.open import Opened
+from holdfast.store.reader import Run
 
 CLOSING = closing(
     (
         "holdfast show run-42",
         "holdfast show run-42 --last 20",
+        "holdfast show run-42 --checkpoints",
+        "holdfast show run-42 --at 7 --path 'messages[-3:].content'",
         "holdfast show run-42 -o jsonl | jq 'select(.kind == \"effect\")'",
     ),
     (0, 2, 3, 7),
 )
+
+NO_POINTS = "no checkpoints; --every-turn lists the end of every turn, which can be shown too"
 
 
 def show(
@@ -31,18 +43,40 @@ def show(
     trace: Annotated[
         bool, typer.Option("--trace", help="Print the recorded traceback of its error.")
     ] = False,
+    checkpoints: Annotated[
+        bool, typer.Option("--checkpoints", help="List its checkpoints and snapshots.")
+    ] = False,
+    every_turn: Annotated[
+        bool, typer.Option("--every-turn", help="List the end of every turn as well.")
+    ] = False,
+    at: Annotated[
+        str | None,
+        typer.Option("--at", metavar="CP", help="Print the state there: a checkpoint, or a turn."),
+    ] = None,
+    path: Annotated[
+        str | None,
+        typer.Option("--path", metavar="PATH", help="Print this part of the state."),
+    ] = None,
     store: StorePath = None,
+    app: Apps = None,
     output: Output = None,
     as_json: AsJson = False,
 ) -> None:
     """Show what happened to a run: turns, steps, effects, restarts.
 
     Needs none of the agent's code: a value whose class is not known here is shown by its name
-    and size.
+    and size. With `--at` or `--path` the state itself is printed, at the newest point unless said
+    otherwise; `--app` names the modules of classes it holds.
     """
-    config = settings(store, output, as_json=as_json)
+    config = settings(store, output, app, as_json=as_json)
     with opened(config.store) as found:
         run = find_run(found.reader, id, config.store)
+        if at is not None or path is not None:
+            _show_state(found, run, config, at, path)
+            return
+        if checkpoints or every_turn:
+            _show_points(found, run, config, every_turn=every_turn)
+            return
         is_held = found.leases.is_held(run.row.no)
         told = timeline(found.reader, run)
     status = status_of(told.status, is_held=is_held)
@@ -57,6 +91,32 @@ def show(
         document={"run": summary, "events": events},
         lines=({"run": told.id, **msgspec.structs.asdict(event)} for event in events),
         grids=grids,
+    )
+
+
+def _show_state(found: Opened, run: Run, config: Config, at: str | None, path: str | None) -> None:
+    steps = parse(path or "")
+    apps.load(config.app)
+    told, state = Points(found.reader, config.store).restore(_name(run.body.id, at))
+    value = pick(state, steps)
+    document = {"checkpoint": told, "path": path, "value": value}
+    emit(config.output, document=document, lines=[document], grids=[to_json(value)])
+
+
+def _name(run: str, at: str | None) -> str:
+    """A point of a run, which need not be named again: a turn, `1.17.0`, or the whole id."""
+    if at is None:
+        return run
+    return at if at.startswith(f"{run}@") else f"{run}@{at.removeprefix('@')}"
+
+
+def _show_points(found: Opened, run: Run, config: Config, *, every_turn: bool) -> None:
+    points = Points(found.reader, config.store).of(run, every_turn=every_turn)
+    emit(
+        config.output,
+        document={"run": run.body.id, "checkpoints": points},
+        lines=(point.model_dump() for point in points),
+        grids=[point_grid(points) if points else NO_POINTS],
     )
 
 

@@ -1,5 +1,6 @@
 """Objects as files: written beside their place, flushed, renamed, their directory flushed."""
 
+import re
 import secrets
 import threading
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ from holdfast.store.backends.fs import Fs
 from holdfast.store.backends.place import unwritable
 
 _TEMP = ".part"
+_NAME = re.compile("(?:[0-9a-f]{2})+")
 
 
 class Directory:
@@ -55,7 +57,7 @@ class Directory:
     def ids(self) -> Iterator[bytes]:
         """Every id that is kept."""
         for path in sorted(self._root.glob("??/*")):
-            if path.suffix != _TEMP:
+            if _NAME.fullmatch(path.name):
                 yield bytes.fromhex(path.name)
 
     def sweep(self) -> int:

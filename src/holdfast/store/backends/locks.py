@@ -5,21 +5,26 @@ descriptor of the same file does not.
 """
 
 import contextlib
-import fcntl
 import os
 import struct
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from holdfast.clock import Clock
 from holdfast.errors import StoreBusy
+from holdfast.ondemand import OnDemand
 from holdfast.store.backends.place import unwritable
 
+if TYPE_CHECKING:
+    import fcntl
+else:
+    fcntl = OnDemand("fcntl")  # Windows has none: there `place` refuses the store, not the import.
+
 IS_MAC = sys.platform == "darwin"
-# Python names these for Linux only; on macOS the numbers are those of its <sys/fcntl.h>.
-SETLK: int = 90 if IS_MAC else getattr(fcntl, "F_OFD_SETLK", 37)
-GETLK: int = 92 if IS_MAC else getattr(fcntl, "F_OFD_GETLK", 36)
+# F_OFD_SETLK and F_OFD_GETLK of <fcntl.h>, which Python names for some systems only.
+SETLK, GETLK = (90, 92) if IS_MAC else (37, 36)
 
 COMMIT_WAIT_S_MAX = 30.0
 _PAUSE_S_MIN, _PAUSE_S_MAX, _IMPATIENT_S = 0.00005, 0.002, 0.05

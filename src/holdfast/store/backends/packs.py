@@ -89,9 +89,8 @@ class Packs:
         for end, start in found:
             if type(start) is int and start > last:
                 return
-            for row in self._open(link, start, end):
-                if first <= row.id <= last:
-                    yield row
+            rows = self._open(link, start, end)
+            yield from rows[max(0, first - start) : max(0, last - start + 1)]
 
     def last(self, link: sqlite3.Connection, first: int, last: int) -> JournalRow | None:
         """The newest packed row from `first` to `last`, which end a branch."""

@@ -5,6 +5,7 @@ import secrets
 import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 
 from holdfast import failpoint
@@ -254,9 +255,11 @@ class SqliteRecords:
             loose = packs.read_rows(link, first, last)
             if len(loose) == last - first + 1:
                 return loose
-            packed = {row.id: row for row in self._packs.rows(link, first, last)}
-        packed.update((row.id, row) for row in loose)
-        return [packed[id_] for id_ in sorted(packed)]
+            packed = list(self._packs.rows(link, first, last))
+        if not loose:
+            return packed
+        found = {row.id: row for row in chain(packed, loose)}
+        return [found[id_] for id_ in sorted(found)]
 
     def last(self, branch: int) -> JournalRow | None:
         """The newest journal row of a branch."""

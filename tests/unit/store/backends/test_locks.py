@@ -150,7 +150,7 @@ def test_on_a_mac_the_lock_is_laid_out_as_its_kernel_reads_it(
 
     with monkeypatch.context() as patch:
         patch.setattr(locks, "IS_MAC", True)
-        patch.setattr(fcntl, "fcntl", kernel)
+        patch.setattr("holdfast.store.backends.locks.fcntl.fcntl", kernel)
         leases = ByteLocks(tmp_path / "leases")
         assert leases.take(5)
         assert leases.is_taken(5)

@@ -1,6 +1,7 @@
 """Where an embedded store may live."""
 
 import errno
+import subprocess
 import sys
 from pathlib import Path
 
@@ -11,13 +12,13 @@ from holdfast.store.backends.place import file_system, prepare, unwritable
 
 MOUNTS = """\
 22 27 0:20 / /proc rw,nosuid - proc proc rw
-27 1 254:0 / / rw,relatime - ext4 /dev/root rw
 30 27 0:40 / {root}/share rw shared:5 - nfs4 server:/export rw
 31 30 254:1 / {root}/share/local\\040disk rw - xfs /dev/disk rw
 32 27 0:41 / {root}/win rw - cifs //server/share rw
 33 27 0:42 / {root}/sh rw - tmpfs tmpfs rw
 34 27 0:43 / {root}/twice rw - ext4 /dev/a rw
 35 27 0:44 / {root}/twice rw - fuse.sshfs me@there: rw
+27 1 254:0 / / rw,relatime - ext4 /dev/root rw
 a line that says nothing
 """
 
@@ -83,6 +84,28 @@ def test_windows_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
             prepare(tmp_path / "store")
 
     assert not (tmp_path / "store").exists()
+
+
+def test_on_windows_holdfast_can_be_imported_to_be_refused_clearly(tmp_path: Path) -> None:
+    program = (
+        "import sys\n"
+        "sys.modules['fcntl'] = None\n"
+        "import holdfast\n"
+        "sys.platform = 'win32'\n"
+        "try:\n"
+        "    holdfast.open(sys.argv[1])\n"
+        "except holdfast.errors.Unsupported as error:\n"
+        "    print(error)\n"
+    )
+
+    child = subprocess.run(
+        [sys.executable, "-c", program, tmp_path / "store"],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+
+    assert child.stdout.startswith("Windows: ")
 
 
 def test_a_file_in_the_place_of_the_directory_is_said_so(tmp_path: Path) -> None:

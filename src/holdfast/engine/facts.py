@@ -1,0 +1,98 @@
+"""Which program works on a run: versions, fingerprints of code and tools, allowed environment."""
+
+import functools
+import hashlib
+import inspect
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from types import CodeType, ModuleType
+from typing import Any
+
+from holdfast.engine.agents import Agent
+from holdfast.model.journal import Facts
+from holdfast.version import VERSION
+
+LIBRARIES = (
+    "anthropic",
+    "autogen",
+    "cohere",
+    "crewai",
+    "dspy",
+    "google.genai",
+    "haystack",
+    "httpx",
+    "instructor",
+    "langchain",
+    "langchain_core",
+    "langgraph",
+    "litellm",
+    "llama_index.core",
+    "mistralai",
+    "numpy",
+    "ollama",
+    "openai",
+    "pydantic",
+    "pydantic_ai",
+    "smolagents",
+    "torch",
+    "transformers",
+)
+"""Libraries whose version is recorded where the program has imported them."""
+
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+
+
+def facts_of(agent: Agent[..., Any], environment: Mapping[str, str]) -> Facts:
+    """What is known of this process and of the agent's code, to be recorded with a life."""
+    code, tools = _prints(agent.fn)
+    return Facts(
+        holdfast=VERSION,
+        python=".".join(map(str, sys.version_info[:3])),
+        platform=f"{sys.platform}-{os.uname().machine}",
+        code=code,
+        tools=tools,
+        libraries=dict(_libraries()),
+        environment=dict(environment),
+    )
+
+
+@functools.lru_cache(maxsize=256)
+def _prints(fn: Callable[..., Any]) -> tuple[str, str | None]:
+    """Fingerprints of the agent's module and of the steps and effects declared in it."""
+    module = sys.modules.get(fn.__module__)
+    tools = None if module is None else _tools(module)
+    try:
+        code = inspect.getsource(module or fn).encode()
+    except (OSError, TypeError):  # No file: a notebook, or a frozen program.
+        code = b"".join(_code(fn.__code__))
+    return hashlib.sha256(code).hexdigest(), tools
+
+
+def _code(code: CodeType) -> Iterator[bytes]:
+    """What a function does, without where its file lies."""
+    yield code.co_code
+    yield repr((code.co_names, code.co_varnames)).encode()
+    for value in code.co_consts:
+        if isinstance(value, CodeType):
+            yield from _code(value)
+        else:
+            yield repr(value).encode()
+
+
+def _tools(module: ModuleType) -> str | None:
+    """A hash over names and signatures of what the module's agents may call; None: nothing."""
+    found = sorted(
+        f"{name}{_ADDRESS.sub('', str(inspect.signature(bare)))}"
+        for name, value in vars(module).items()
+        if inspect.isfunction(value) and inspect.isfunction(bare := getattr(value, "bare", None))
+    )
+    return hashlib.sha256("\n".join(found).encode()).hexdigest() if found else None
+
+
+def _libraries() -> Iterator[tuple[str, str]]:
+    for name in LIBRARIES:
+        version = getattr(sys.modules.get(name), "__version__", None)
+        if isinstance(version, str):
+            yield name, version

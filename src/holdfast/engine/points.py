@@ -1,0 +1,312 @@
+"""The points of a run that can be seen again: found by name, listed, restored, compared.
+
+Reads what is committed, takes no lease and needs no agent, so a run may go on meanwhile.
+"""
+
+import datetime as dt
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from msgspec.structs import replace
+
+from holdfast.capture.diff import Change, diff
+from holdfast.capture.digest import digest
+from holdfast.capture.tracked import plain
+from holdfast.engine.restore import row_before, rows_to, state_at
+from holdfast.errors import Damaged, UnknownCheckpoint
+from holdfast.model.ids import Point, branch_of, parse_point, point_id, row_id, seq_of
+from holdfast.model.journal import (
+    Answer,
+    Based,
+    Entry,
+    Facts,
+    Finished,
+    Happened,
+    Mark,
+    Redone,
+    Resumed,
+    Saved,
+    Started,
+    TurnEnded,
+    Usage,
+)
+from holdfast.ondemand import OnDemand
+from holdfast.policy.usage import total
+from holdfast.store.chunks import length
+from holdfast.store.reader import Placed, Reader, Run
+
+if TYPE_CHECKING:
+    from holdfast.engine import checkpoint as forms
+    from holdfast.engine.checkpoint import Checkpoint
+else:
+    forms = OnDemand("holdfast.engine.checkpoint")
+
+Place = TurnEnded | Saved | Finished
+"""An entry at which the state is known."""
+
+_TURN = re.compile(r"(?P<run>.+)@(?P<turn>\d{1,9})")
+
+
+class Points:
+    """Every point of every run of one store."""
+
+    def __init__(self, reader: Reader, path: Path) -> None:
+        self._reader, self._path = reader, path
+
+    def of(self, run: Run, *, every_turn: bool) -> "list[Checkpoint]":
+        """The points of a run on all of its branches, oldest first."""
+        teller = _Teller(self._reader, run.body.id)
+        known: dict[int, list[Point]] = {}
+        found: list[Checkpoint] = []
+        for branch in self._reader.branches(run):
+            before = _newest(known.get(branch.parent, []), branch.at) if branch.parent else None
+            mine = known[branch.no] = [] if before is None else [before]
+            first = row_id(branch.no, seq_of(branch.at) + 1 if branch.parent else 0)
+            end = self._reader.end(branch.no)
+            for placed in self._reader.rows(branch.no, first, end):
+                for index, entry in _places(placed):
+                    point = placed.id, index
+                    if _is_copy(placed, index):
+                        mine.append((row_id(branch.parent, seq_of(placed.id)), index))
+                        continue
+                    if every_turn or _is_marked(entry):
+                        found.append(self._told(teller, entry, point, mine))
+                    if not _is_snapshot(entry):
+                        mine.append(point)
+        return found
+
+    def _told(
+        self, teller: "_Teller", entry: Place, point: Point, before: Sequence[Point]
+    ) -> "Checkpoint":
+        if isinstance(entry, Finished):
+            return teller.tell(point, self._rows(point))
+        parent = before[-1] if before else None
+        turn = entry.turn
+        return teller.form(point, entry, parent, turn, (entry.used, entry.steps))
+
+    def restore(self, name: str) -> "tuple[Checkpoint, dict[Any, Any]]":
+        """A point and the state there, as plain containers.
+
+        `Damaged` if that is not the state it was made of.
+        """
+        run, point = self._find(name)
+        rows = self._rows(point)
+        told = _Teller(self._reader, run.body.id).tell(point, rows)
+        entry = rows[-1].row.entries[point[1]]
+        state: Any
+        if isinstance(entry, Saved):
+            state = self._reader.value(entry.state)
+        else:
+            found = state_at(self._reader, rows)
+            assert found is not None
+            state = found.root
+        mark = _mark(entry)
+        if mark is not None and digest(state) != mark.root:
+            raise Damaged(f"checkpoint {told.id}", "its state does not match its root")
+        return told, plain(state)
+
+    def diff(self, before: str, after: str) -> list[Change]:
+        """What is different from one point to another."""
+        return diff(self.restore(before)[1], self.restore(after)[1])
+
+    def _find(self, name: str) -> tuple[Run, Point]:
+        """A point by its id, as `run@turn`, or as a run's id: its newest."""
+        run = self._reader.find(name)
+        if run is not None:
+            return run, self._newest(run)
+        parsed = parse_point(name)
+        if parsed is not None:
+            run = self._reader.find(parsed[0])
+            if run is not None and self._is_place(run, parsed[1]):
+                return run, parsed[1]
+        turn = _TURN.fullmatch(name)
+        if turn is not None:
+            run = self._reader.find(turn["run"])
+            if run is not None:
+                return run, self._turn(run, int(turn["turn"]))
+        raise UnknownCheckpoint(name, str(self._path))
+
+    def _is_place(self, run: Run, point: Point) -> bool:
+        row, index = point
+        branch = next((b for b in self._reader.branches(run) if b.no == branch_of(row)), None)
+        if branch is None or not branch.at < row <= self._reader.end(branch.no):
+            return False
+        if branch.parent and seq_of(row) <= seq_of(branch.at):
+            return False
+        return any(n == index for n, _ in _places(self._reader.row(row)))
+
+    def _newest(self, run: Run) -> Point:
+        head = run.row.head
+        last = self._reader.row(self._reader.end(head))
+        start = last.row.base if last.row.base >= 0 else self._reader.first(head)
+        points = [
+            (placed.id, index)
+            for placed in self._reader.rows(head, start, last.id)
+            for index, entry in _places(placed)
+            if not _is_snapshot(entry)
+        ]
+        if not points:
+            why = f"no turn of run {run.body.id!r} has ended yet"
+            raise UnknownCheckpoint(run.body.id, str(self._path), why)
+        return points[-1]
+
+    def _turn(self, run: Run, turn: int) -> Point:
+        head = run.row.head
+        rows = self._reader.rows(head, self._reader.first(head), self._reader.end(head))
+        for placed in rows:
+            for index, entry in _places(placed):
+                if isinstance(entry, TurnEnded) and entry.turn == turn:
+                    return placed.id, index
+        why = f"turn {turn} of run {run.body.id!r} has not ended"
+        raise UnknownCheckpoint(f"{run.body.id}@{turn}", str(self._path), why)
+
+    def _rows(self, point: Point) -> list[Placed]:
+        """The rows that the state at a point is made of; nothing after the point."""
+        row, index = point
+        placed = self._reader.row(row)
+        after = placed.row.entries[index + 1 : index + 2]
+        if after and isinstance(after[0], Based):
+            return [_cut(placed, index + 2)]  # The whole state, written with that turn's end.
+        rows = list(rows_to(self._reader, branch_of(row), point))
+        return [*rows[:-1], _cut(rows[-1], index + 1)]
+
+
+class _Teller:
+    """Says of points of one run what is known of them."""
+
+    def __init__(self, reader: Reader, run: str) -> None:
+        self._reader, self._run = reader, run
+        self._facts: dict[int, Facts | None] = {}
+
+    def tell(self, point: Point, rows: Sequence[Placed]) -> "Checkpoint":
+        """The point whose rows these are."""
+        place, index = rows[-1], point[1]
+        entry = place.row.entries[index]
+        assert isinstance(entry, Place)
+        parent = self._before(point, rows)
+        if isinstance(entry, Finished):
+            return self.form(point, entry, parent, place.row.turn, _counted(rows))
+        return self.form(point, entry, parent, entry.turn, (entry.used, entry.steps))
+
+    def _before(self, point: Point, rows: Sequence[Placed]) -> Point | None:
+        """The point before this one on its line of history."""
+        branch = branch_of(point[0])
+        first = self._reader.first(branch)
+        at = len(rows) - 1
+        placed, end = rows[at], point[1]
+        while True:
+            for index, entry in reversed(list(_places(placed))):
+                if index < end and not _is_snapshot(entry):
+                    return self._home(placed, index)
+            if placed.id == first:
+                return None
+            at -= 1
+            placed = rows[at] if at >= 0 else row_before(self._reader, branch, placed.id)
+            end = len(placed.row.entries)
+
+    def _home(self, placed: Placed, index: int) -> Point:
+        """Where a point really stands: a turn run anew begins with a copy of the end before."""
+        if not _is_copy(placed, index):
+            return placed.id, index
+        branch = self._reader.line(branch_of(placed.id))[-1]
+        return row_id(branch.parent, seq_of(placed.id)), index
+
+    def form(
+        self,
+        point: Point,
+        entry: Place,
+        parent: Point | None,
+        turn: int,
+        count: tuple[Usage, int],
+    ) -> "Checkpoint":
+        """The point in the API's form."""
+        mark, facts = _mark(entry), None
+        if mark is not None:
+            facts = self._facts_of(mark.life)
+        used, steps = count
+        saved = entry.state if isinstance(entry, Saved) else entry.delta or b""
+        return forms.Checkpoint(
+            id=point_id(self._run, point),
+            run=self._run,
+            kind=_kind(entry),
+            at=dt.datetime.fromtimestamp(entry.at, dt.UTC),
+            turn=turn if turn >= 0 else None,
+            step=steps,
+            parent=None if parent is None else point_id(self._run, parent),
+            branch=branch_of(point[0]),
+            root=None if mark is None else mark.root.hex(),
+            sections=entry.only if isinstance(entry, Saved) else None,
+            tokens_in=used.tokens_in,
+            tokens_out=used.tokens_out,
+            model=used.model if mark is None else mark.model,
+            parameters={} if mark is None else mark.parameters,
+            environment={} if facts is None else facts.environment,
+            error=None if mark is None else mark.error,
+            code=None if facts is None else facts.code,
+            tools=None if facts is None else facts.tools,
+            libraries={} if facts is None else facts.libraries,
+            python=None if facts is None else facts.python,
+            platform=None if facts is None else facts.platform,
+            holdfast=None if facts is None else facts.holdfast,
+            bytes=length(saved),
+            blocked_ms=None if mark is None else mark.blocked_s * 1000,
+            label=None if mark is None else mark.label,
+        )
+
+    def _facts_of(self, life: int) -> Facts | None:
+        if life not in self._facts:
+            first = self._reader.row(life).row.entries[0]
+            self._facts[life] = first.facts if isinstance(first, Started | Resumed) else None
+        return self._facts[life]
+
+
+def _places(placed: Placed) -> Iterator[tuple[int, Place]]:
+    for index, entry in enumerate(placed.row.entries):
+        if isinstance(entry, Place):
+            yield index, entry
+
+
+def _cut(placed: Placed, end: int) -> Placed:
+    return replace(placed, row=replace(placed.row, entries=placed.row.entries[:end]))
+
+
+def _is_copy(placed: Placed, index: int) -> bool:
+    """Whether an entry stands on an older branch too (see `redo`)."""
+    return any(isinstance(entry, Redone) for entry in placed.row.entries[index + 1 :])
+
+
+def _is_snapshot(entry: Place) -> bool:
+    return isinstance(entry, Saved) and entry.only is not None
+
+
+def _is_marked(entry: Place) -> bool:
+    return _mark(entry) is not None
+
+
+def _mark(entry: Entry) -> Mark | None:
+    return entry.mark if isinstance(entry, TurnEnded | Saved) else None
+
+
+def _kind(entry: Place) -> Literal["checkpoint", "snapshot", "recovery point"]:
+    if _is_snapshot(entry):
+        return "snapshot"
+    return "checkpoint" if _is_marked(entry) else "recovery point"
+
+
+def _newest(points: Sequence[Point], row: int) -> Point | None:
+    return next((point for point in reversed(points) if point[0] <= row), None)
+
+
+def _counted(rows: Sequence[Placed]) -> tuple[Usage, int]:
+    """Usage and answers of a run at the end of these rows, which begin with a base or the run."""
+    used, steps = Usage(), 0
+    for placed in rows:
+        for entry in placed.row.entries:
+            if isinstance(entry, TurnEnded):
+                used, steps = entry.used, entry.steps
+            elif isinstance(entry, Answer | Happened):
+                steps += 1
+                used = used if entry.usage is None else total([used, entry.usage])
+    return used, steps

@@ -1,0 +1,76 @@
+"""A checkpoint as the agent asks for it, and what every checkpoint says of itself."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from holdfast.capture.digest import digest
+from holdfast.capture.tracked import plain
+from holdfast.engine.parameters import asked_of
+from holdfast.engine.question import Question
+from holdfast.engine.session import Frame, Session
+from holdfast.errors import NestedCall, UsageError
+from holdfast.model.ids import point_id
+from holdfast.model.journal import Mark, Saved
+from holdfast.store.codec import values
+from holdfast.store.committer import Ticket
+
+
+def save(
+    session: Session, frame: Frame | None, label: str | None, only: Sequence[str] | None
+) -> tuple[str, Ticket | None]:
+    """Queue a checkpoint of the state as it is now, or of the sections `only`.
+
+    Returns its id, and the ticket to wait for; no ticket where the journal holds it already.
+    """
+    if frame is None or frame.session is not session or frame.call:
+        raise NestedCall("run.checkpoint", frame.function if frame else "other code")
+    began = session.clock.monotonic()
+    question = Question("run.checkpoint", (label or "").encode()[:16], [], {})
+    call, record = session.ask(question, frame)
+    if record is not None:
+        session.replay(record)
+        return point_id(session.id, (record.row, record.index)), None
+    sections = [only] if isinstance(only, str) else None if only is None else list(only)
+    with session.state.lock:  # No thread of the run changes what is hashed after it was encoded.
+        state = plain(_sections(session.state.root, sections))
+        data = values.encode(state, path="state")
+        mark = seal(session, state, began, label)
+    entry = Saved(
+        call,
+        session.turn,
+        session.clock.now(),
+        mark,
+        sections,
+        session.reader.chunks.keep(data),
+        session.used,
+        session.steps,
+    )
+    row, index, ticket = session.record(entry)
+    session.book.received(call.scope)
+    return point_id(session.id, (row, index)), ticket
+
+
+def seal(session: Session, state: object, began: float, label: str | None = None) -> Mark:
+    """What a checkpoint of `state` says of itself; saving it began at `began`."""
+    root = digest(state, path="state")
+    model, parameters = asked_of(session.model_call)
+    return Mark(
+        root,
+        session.writer.life,
+        session.clock.monotonic() - began,
+        model,
+        parameters,
+        session.error,
+        label,
+    )
+
+
+def _sections(root: dict[Any, Any], only: list[str] | None) -> dict[Any, Any]:
+    if only is None:
+        return root
+    unknown = [name for name in only if name not in root]
+    if unknown:
+        known = ", ".join(map(repr, root)) or "none"
+        msg = f"run.checkpoint(only=…): there is no section {unknown[0]!r}; there is: {known}"
+        raise UsageError(msg)
+    return {name: root[name] for name in only}

@@ -1,0 +1,291 @@
+"""A run taken out of a store as a parcel, and put into another: rows renumbered, hashes anew."""
+
+from collections.abc import Iterator, Sequence
+from typing import TypeVar
+
+import msgspec
+from msgspec.structs import replace
+
+from holdfast import failpoint
+from holdfast.capture.renumber import Moved, renumber
+from holdfast.engine.parcel import Header, Item, Line, Parcel
+from holdfast.errors import Damaged, UsageError
+from holdfast.model.ids import Range, branch_of, row_id, seq_of
+from holdfast.model.journal import (
+    Based,
+    Entry,
+    Finished,
+    LoopLeft,
+    Redone,
+    Row,
+    Saved,
+    TurnEnded,
+)
+from holdfast.model.run import RunBody
+from holdfast.store.backends.base import Append, BranchRow, Create, Grow, JournalRow, RunRow, Write
+from holdfast.store.chain import branch_mac, keyed_id
+from holdfast.store.chunks import is_reference
+from holdfast.store.codec.frame import seal
+from holdfast.store.open import Opened
+from holdfast.store.reader import Run
+from holdfast.store.verify.inside import references_in, states_of, values_of
+from holdfast.store.verify.lines import Lines
+from holdfast.store.writer import PACK_BYTES, make_row, make_run
+
+ATTEMPTS = 5
+
+T = TypeVar("T")
+
+
+def collect(opened: Opened, run: Run) -> Parcel:
+    """The whole run: every branch, every row, every large value; it may go on meanwhile."""
+    for _ in range(ATTEMPTS):
+        parcel = _collect(opened, run)
+        again = opened.reader.find(run.body.id)
+        if again is None or again.row == run.row:
+            return parcel
+        run = again  # It was taken up or ended while it was read.
+    msg = f"run {run.body.id} changes hands faster than it can be read; try again later"
+    raise UsageError(msg)
+
+
+def _collect(opened: Opened, run: Run) -> Parcel:
+    reader = opened.reader
+    branches = reader.branches(run)
+    rows: list[Item] = []
+    chunks: dict[bytes, bytes] = {}
+    for branch in branches:
+        first = row_id(branch.no, _first_seq(branch.parent, branch.at))
+        for placed in reader.rows(branch.no, first, reader.end(branch.no)):
+            rows.append(Item(placed.id, placed.row))
+            for entry in placed.row.entries:
+                for reference in _references(opened, entry):
+                    chunks[reference[1:33]] = opened.chunks.fetch(reference)
+    header = Header(
+        body=run.body,
+        epoch=run.row.epoch,
+        head=run.row.head,
+        branches=[Line(branch.no, branch.parent, branch.at) for branch in branches],
+        rows=len(rows),
+        chunks=len(chunks),
+    )
+    return Parcel(header=header, rows=rows, chunks=chunks)
+
+
+def _references(opened: Opened, entry: Entry) -> Iterator[bytes]:
+    for _, data in values_of(entry):
+        if is_reference(data):
+            yield data
+    for _, data in states_of(entry):
+        if is_reference(data):
+            yield data
+        yield from references_in(opened.chunks.fetch(data))
+
+
+def admit(opened: Opened, parcel: Parcel, id_: str | None = None) -> Run:
+    """Put the run into the store under its id or another one, in one commit, and read it back."""
+    body = replace(parcel.header.body, id=id_ or parcel.header.body.id)
+    if opened.reader.find(body.id) is not None:
+        raise _taken(body.id)
+    for chunk in parcel.chunks.values():
+        opened.chunks.keep(chunk)
+    _Plan(opened, parcel, body).build(1, 1)  # Whatever does not fit is found before the commit.
+    plan = _Plan(opened, parcel, body)
+    failpoint.reach("run.admitting")
+    done = opened.records.commit(plan.writes)
+    failpoint.reach("run.admitted")
+    if done[0] < 0:
+        raise _taken(body.id)
+    return plan.read_back()
+
+
+def _taken(id_: str) -> UsageError:
+    return UsageError(f"there is a run {id_} in this store already; import it `--as` another id")
+
+
+class _Plan:
+    """Writes that make a run: a first one, and those that follow once its numbers are known."""
+
+    def __init__(self, opened: Opened, parcel: Parcel, body: RunBody) -> None:
+        self._opened, self._parcel, self._body = opened, parcel, body
+        self._store_id = opened.reader.store_id
+        kid = keyed_id(self._store_id, body.id)
+        self.writes: list[Write] = [Create(kid=kid, build=self.build)]
+        self._made: list[tuple[int, Row]] = []
+
+    def build(self, no: int, first: int) -> tuple[RunRow, BranchRow, JournalRow]:
+        """Make every row, for run `no` and branches from `first` on; the rest joins `writes`.
+
+        A commit does its writes one by one, so those that are added here are done after this one.
+        """
+        header = self._parcel.header
+        del self.writes[1:]  # A commit that was interrupted is built and done again.
+        self._made = []
+        numbers = {line.no: first + n for n, line in enumerate(header.branches)}
+        moving = _Moving(self._opened, self._parcel.chunks, numbers)
+        fresh = RunRow(
+            no=no,
+            kid=keyed_id(self._store_id, self._body.id),
+            epoch=header.epoch,
+            head=moving.branch(header.head),
+            mac=b"",
+            body=b"",
+        )
+        run = make_run(self._store_id, fresh, self._body)
+        macs: dict[int, bytes] = {}
+        lines = Lines()
+        begun: tuple[BranchRow, JournalRow] | None = None
+        for line in header.branches:
+            branch, rows = self._branch(line, no, moving, macs)
+            intents = [self._checked(lines, branch, id_, row) for id_, row in rows]
+            chained = self._chain(branch, rows, macs)
+            if begun is None:
+                begun = branch, chained[0]
+            else:
+                self.writes.append(_grow(run, branch, chained[0], intents[0]))
+            self.writes += _appends(run, chained[1:], intents[1:], chained[0])
+        if begun is None or lines.epoch != header.epoch:
+            raise Damaged(f"run {self._body.id}", "its rows are not those of its header")
+        return run, *begun
+
+    def _branch(
+        self, line: Line, no: int, moving: "_Moving", macs: dict[int, bytes]
+    ) -> tuple[BranchRow, list[tuple[int, Row]]]:
+        at = moving.row(line.at) if line.parent else 0
+        parent = moving.branch(line.parent) if line.parent else 0
+        if line.parent and at not in macs:
+            raise Damaged(f"branch {line.no}", "it grew from a row that is not there")
+        bare = BranchRow(
+            no=moving.branch(line.no), run=no, parent=parent, at=at, mac=b"", body=seal(b"")
+        )
+        branch = replace(bare, mac=branch_mac(self._store_id, bare, macs.get(at, b"")))
+        found = [item for item in self._parcel.rows if branch_of(item.id) == line.no]
+        first = row_id(line.no, _first_seq(line.parent, line.at))
+        if not found or [item.id for item in found] != list(range(first, first + len(found))):
+            raise Damaged(f"branch {line.no}", "rows of it are missing")
+        return branch, [(moving.row(item.id), moving.moved(item.row)) for item in found]
+
+    def _checked(self, lines: Lines, branch: BranchRow, id_: int, row: Row) -> list[bytes]:
+        """The intents to index with a row; `Damaged` if it does not fit those before it."""
+        if branch.no not in lines.last and not lines.grow(branch):
+            raise Damaged(f"branch {branch.no}", "it grew from a branch that came later")
+        for fault in lines.read(branch, id_, row):
+            raise Damaged(f"journal row {id_:#x}", fault)
+        return list(lines.new_intents(branch, id_, row))
+
+    def _chain(
+        self, branch: BranchRow, rows: Sequence[tuple[int, Row]], macs: dict[int, bytes]
+    ) -> list[JournalRow]:
+        chained: list[JournalRow] = []
+        before = branch.mac
+        for id_, row in rows:
+            chained.append(make_row(self._store_id, id_, before, row))
+            before = macs[id_] = chained[-1].mac
+            self._made.append((id_, row))
+        return chained
+
+    def read_back(self) -> Run:
+        """The run as the store gives it now; every row is compared with what was meant."""
+        reader = self._opened.reader
+        run = reader.find(self._body.id)
+        if run is None:
+            raise Damaged(f"run {self._body.id}", "it was imported and is not there")
+        found: list[tuple[int, Row]] = []
+        for branch in reader.branches(run):
+            first = row_id(branch.no, _first_seq(branch.parent, branch.at))
+            rows = reader.rows(branch.no, first, reader.end(branch.no))
+            found += [(placed.id, placed.row) for placed in rows]
+        if found != self._made:
+            raise Damaged(f"run {self._body.id}", "it does not read back as it was imported")
+        return run
+
+
+class _Moving:
+    """Rows and branches under their new numbers, wherever an entry names one."""
+
+    def __init__(self, opened: Opened, chunks: dict[bytes, bytes], numbers: dict[int, int]) -> None:
+        self._opened, self._chunks, self._numbers = opened, chunks, numbers
+        self._is_same = all(old == new for old, new in numbers.items())
+
+    def branch(self, no: int) -> int:
+        """The new number of a branch."""
+        if no not in self._numbers:
+            raise Damaged(f"branch {no}", "it is named but not there")
+        return self._numbers[no]
+
+    def row(self, id_: int) -> int:
+        """The new id of a row."""
+        return row_id(self.branch(branch_of(id_)), seq_of(id_))
+
+    def moved(self, row: Row) -> Row:
+        """A row with the new ids in all of its entries."""
+        if self._is_same:
+            return row
+        base = self.row(row.base) if row.base >= 0 else row.base
+        return Row(base, row.turn, [self._entry(entry) for entry in row.entries])
+
+    def _entry(self, entry: Entry) -> Entry:
+        match entry:
+            case Based():
+                outside = [
+                    Range(self.row(each.first), self.row(each.last)) for each in entry.outside
+                ]
+                return replace(entry, state=self._save(entry.state), outside=outside)
+            case TurnEnded():
+                mark = entry.mark and replace(entry.mark, life=self.row(entry.mark.life))
+                return replace(entry, delta=entry.delta and self._save(entry.delta), mark=mark)
+            case LoopLeft() | Finished():
+                return replace(entry, delta=entry.delta and self._save(entry.delta))
+            case Saved():
+                return replace(entry, mark=replace(entry.mark, life=self.row(entry.mark.life)))
+            case Redone():
+                return replace(entry, of=self.row(entry.of))
+            case _:
+                return entry
+
+    def _save(self, data: bytes) -> bytes:
+        moved: Moved = self.row
+        if not is_reference(data):
+            return _readable(data, moved)
+        kept = self._chunks.get(data[1:33])
+        if kept is None:
+            raise Damaged(f"chunk {data[1:33].hex()}", "it is named but not there")
+        return self._opened.chunks.keep(_readable(kept, moved))
+
+
+def _readable(data: bytes, moved: Moved) -> bytes:
+    try:
+        return renumber(data, moved)
+    except (msgspec.DecodeError, RecursionError, TypeError, IndexError) as error:
+        raise Damaged("state", f"a save of it cannot be read ({error})") from error
+
+
+def _grow(run: RunRow, branch: BranchRow, row: JournalRow, intents: Sequence[bytes]) -> Grow:
+    def build(no: int) -> tuple[BranchRow, RunRow, JournalRow]:
+        assert no == branch.no, "branches are numbered one after the other"
+        return branch, run, row
+
+    return Grow(no=run.no, epoch=run.epoch, build=build, intents=intents)
+
+
+def _appends(
+    run: RunRow, rows: Sequence[JournalRow], intents: Sequence[Sequence[bytes]], first: JournalRow
+) -> Iterator[Append]:
+    """Rows to add behind the `first` of their branch, packed as they would have been."""
+    start, loose = first.id, len(first.body)
+    for number, (row, meant) in enumerate(zip(rows, intents, strict=True), start=1):
+        loose += len(row.body)
+        is_due = loose >= PACK_BYTES or number == len(rows)
+        yield Append(
+            no=run.no,
+            epoch=run.epoch,
+            row=row,
+            intents=meant,
+            pack_from=start if is_due else -1,
+        )
+        if is_due:
+            start, loose = row.id + 1, 0
+
+
+def _first_seq(parent: int, at: int) -> int:
+    return seq_of(at) + 1 if parent else 0

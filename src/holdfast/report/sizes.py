@@ -1,0 +1,156 @@
+"""Where a store's bytes are: rows, packs, large values, catalog, indexes, free pages; per run."""
+
+import contextlib
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from holdfast.model.ids import row_id, seq_of
+from holdfast.model.journal import Entry
+from holdfast.store.backends.connection import connect, named
+from holdfast.store.backends.sqlite import FILE
+from holdfast.store.chunks import is_reference
+from holdfast.store.open import Opened
+from holdfast.store.reader import Run
+from holdfast.store.verify.inside import references_in, states_of, values_of
+
+_ROWS = "SELECT id >> 32, count(*), sum(length(body) + length(mac)) FROM j GROUP BY 1"
+_PACKS = "SELECT id >> 32, count(*), sum(id - first + 1), sum(length(body)) FROM pack GROUP BY 1"
+_CATALOG = (
+    "SELECT (SELECT coalesce(sum(length(kid) + length(mac) + length(body)), 0) FROM run)"
+    " + (SELECT coalesce(sum(length(mac) + length(body)), 0) FROM branch)"
+    " + (SELECT coalesce(sum(length(key) + length(value)), 0) FROM meta)"
+)
+_INTENTS = "SELECT run, count(*), sum(length(intent) + 16) FROM effect GROUP BY run"
+
+_encode = msgspec.msgpack.Encoder().encode
+
+
+class Part(msgspec.Struct, frozen=True, kw_only=True):
+    """A part of a store or of a run: how many things, how many bytes."""
+
+    what: str
+    count: int
+    bytes: int
+
+
+class RunSize(msgspec.Struct, frozen=True, kw_only=True):
+    """What a run takes in the database; large values are shared, and counted for the store."""
+
+    run: str
+    rows: int
+    packed: int
+    bytes: int
+
+
+class Sizes(msgspec.Struct, frozen=True, kw_only=True):
+    """A store: its parts, which add up to `bytes`, and its runs, largest first."""
+
+    bytes: int
+    parts: list[Part]
+    runs: list[RunSize]
+
+
+def sizes(opened: Opened) -> Sizes:
+    """Where the bytes of a store are."""
+    file = opened.path / FILE
+    with named(file), contextlib.closing(connect(file, for_reading=True)) as link:
+        link.execute("BEGIN")
+        parts, runs = _database(link, opened)
+    chunks = [path.stat().st_size for path in (opened.path / "objects").glob("??/*")]
+    log = [_size(Path(f"{file}{end}")) for end in ("-wal", "-shm")]
+    rest = [
+        path.stat().st_size
+        for path in opened.path.iterdir()
+        if path.is_file() and not path.name.startswith(FILE)
+    ]
+    parts += [
+        Part(what="large values", count=len(chunks), bytes=sum(chunks)),
+        Part(what="write-ahead log", count=len([n for n in log if n]), bytes=sum(log)),
+        Part(what="locks, leases, notes", count=len(rest), bytes=sum(rest)),
+    ]
+    return Sizes(bytes=sum(part.bytes for part in parts), parts=parts, runs=runs)
+
+
+def _database(link: sqlite3.Connection, opened: Opened) -> tuple[list[Part], list[RunSize]]:
+    loose = {no: (count, size) for no, count, size in link.execute(_ROWS)}
+    packs = {no: (count, rows, size) for no, count, rows, size in link.execute(_PACKS)}
+    intents = {run: (count, size) for run, count, size in link.execute(_INTENTS)}
+    page, pages, free = (
+        link.execute(f"PRAGMA {name}").fetchone()[0]
+        for name in ("page_size", "page_count", "freelist_count")
+    )
+    runs: list[RunSize] = []
+    for run in opened.reader.runs():
+        branches = [branch.no for branch in opened.reader.branches(run)]
+        mine = [loose.get(no, (0, 0)) for no in branches]
+        packed = [packs.get(no, (0, 0, 0)) for no in branches]
+        used = sum(size for _, size in mine) + sum(size for _, _, size in packed)
+        used += intents.get(run.row.no, (0, 0))[1]
+        packed_rows = sum(rows for _, rows, _ in packed)
+        rows = sum(count for count, _ in mine) + packed_rows
+        runs.append(RunSize(run=run.body.id, rows=rows, packed=packed_rows, bytes=used))
+    parts = [
+        _part("journal rows", list(loose.values())),
+        _part("packs of rows", [(count, size) for count, _, size in packs.values()]),
+        Part(what="catalog of runs", count=len(runs), bytes=link.execute(_CATALOG).fetchone()[0]),
+        _part("index of intents", list(intents.values())),
+        Part(what="free pages", count=free, bytes=free * page),
+    ]
+    rest = page * pages - sum(part.bytes for part in parts)
+    parts.append(Part(what="pages around them", count=pages - free, bytes=max(0, rest)))
+    return parts, sorted(runs, key=lambda each: each.bytes, reverse=True)
+
+
+def entries(opened: Opened, run: Run) -> list[Part]:
+    """What the journal of a run holds, by kind of entry, before packing; and its large values."""
+    count: Counter[str] = Counter()
+    size: Counter[str] = Counter()
+    chunks: set[bytes] = set()
+    for entry in _entries(opened, run):
+        kind = type(entry).__name__
+        count[kind] += 1
+        size[kind] += len(_encode(entry))
+        chunks.update(_references(opened, entry))
+    parts = [Part(what=kind, count=count[kind], bytes=size[kind]) for kind in count]
+    parts.sort(key=lambda part: part.bytes, reverse=True)
+    kept = [_size(_place(opened.path, reference)) for reference in chunks]
+    return [*parts, Part(what="large values", count=len(kept), bytes=sum(kept))]
+
+
+def _entries(opened: Opened, run: Run) -> Iterator[Entry]:
+    for branch in opened.reader.branches(run):
+        first = row_id(branch.no, seq_of(branch.at) + 1 if branch.parent else 0)
+        for placed in opened.reader.rows(branch.no, first, opened.reader.end(branch.no)):
+            yield from placed.row.entries
+
+
+def _references(opened: Opened, entry: Entry) -> Iterator[bytes]:
+    for _, data in values_of(entry):
+        if is_reference(data):
+            yield data
+    for _, data in states_of(entry):
+        if is_reference(data):
+            yield data
+        yield from references_in(opened.chunks.fetch(data))
+
+
+def _place(path: Path, reference: bytes) -> Path:
+    name = reference[1:33].hex()
+    return path / "objects" / name[:2] / name
+
+
+def _part(what: str, found: list[tuple[int, int]]) -> Part:
+    return Part(
+        what=what, count=sum(count for count, _ in found), bytes=sum(size for _, size in found)
+    )
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0

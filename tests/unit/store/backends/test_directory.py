@@ -1,0 +1,81 @@
+"""Objects as files: whole under their name or not there at all."""
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from holdfast.errors import StoreUnwritable
+from holdfast.store.backends.directory import Directory
+from holdfast.store.backends.fs import RealFs
+
+ID = bytes(range(32))
+
+
+class Failing(RealFs):
+    """A file system that fails in one of its acts."""
+
+    def __init__(self, act: str) -> None:
+        self._act = act
+
+    def write_new(self, path: Path, data: bytes) -> None:
+        if self._act == "write":
+            super().write_new(path, data[: len(data) // 2])
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        super().write_new(path, data)
+
+    def rename(self, source: Path, target: Path) -> None:
+        if self._act == "rename":
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        super().rename(source, target)
+
+
+def files(root: Path) -> list[str]:
+    return sorted(str(path.relative_to(root)) for path in root.rglob("*") if path.is_file())
+
+
+def test_an_object_lies_under_its_name_two_levels_deep(tmp_path: Path) -> None:
+    Directory(tmp_path / "objects", RealFs()).put(ID, b"data")
+
+    assert [f"00/{ID.hex()}"] == files(tmp_path / "objects")
+
+
+@pytest.mark.parametrize("act", ["write", "rename"])
+def test_a_failed_put_says_why_and_leaves_nothing_behind(tmp_path: Path, act: str) -> None:
+    objects = Directory(tmp_path / "objects", Failing(act))
+
+    with pytest.raises(StoreUnwritable):
+        objects.put(ID, b"data")
+
+    assert [] == files(tmp_path / "objects")
+    assert objects.get(ID) is None
+    Directory(tmp_path / "objects", RealFs()).put(ID, b"data")
+    assert b"data" == objects.get(ID)
+
+
+def test_what_a_crash_left_half_written_is_no_object_and_is_swept_away(tmp_path: Path) -> None:
+    objects = Directory(tmp_path / "objects", RealFs())
+    objects.put(ID, b"data")
+    (tmp_path / "objects" / "00" / f"{ID.hex()}.0123.part").write_bytes(b"da")
+
+    assert [ID] == list(objects.ids())
+    assert 1 == objects.sweep()
+    assert 0 == objects.sweep()
+    assert [f"00/{ID.hex()}"] == files(tmp_path / "objects")
+
+
+def test_a_file_of_somebody_else_is_no_object(tmp_path: Path) -> None:
+    objects = Directory(tmp_path / "objects", RealFs())
+    objects.put(ID, b"data")
+    (tmp_path / "objects" / "00" / "README").write_text("hello")
+
+    assert [ID] == list(objects.ids())
+
+
+def test_an_object_that_cannot_be_read_says_why(tmp_path: Path) -> None:
+    objects = Directory(tmp_path / "objects", RealFs())
+    (tmp_path / "objects" / "00" / ID.hex()).mkdir(parents=True)
+
+    with pytest.raises(StoreUnwritable):
+        objects.get(ID)
