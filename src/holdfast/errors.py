@@ -383,10 +383,8 @@ class NewerFormat(StoreError):
         self.path, self.found, self.known = path, found, known
 
     def __str__(self) -> str:
-        return (
-            f"the store at {self.path} has format {self.found}, this Holdfast knows {self.known}; "
-            f"{self.remedy}"
-        )
+        known = f"this Holdfast knows {self.known}; {self.remedy}"
+        return f"the store at {self.path} has format {self.found}, {known}"
 
 
 class Damaged(StoreError):

@@ -17,27 +17,7 @@ from tests.crash.ward import Ward
 
 KIB = 1024
 DISK_KIB = 8 * KIB
-FREE_KIB = [
-    0,
-    4,
-    8,
-    16,
-    24,
-    40,
-    64,
-    96,
-    160,
-    320,
-    640,
-    1280,
-    2000,
-    2100,
-    2200,
-    2300,
-    2400,
-    2600,
-    4000,
-]
+FREE_KIB = [0, 4, 8, 16, 24, 40, 64, 96, 160, 320, 640, 1280, 2000, 2100, 2200, 2300, 2400, 4000]
 """How much of the disk is free: too little to open, to begin, to go on, to end; at last enough."""
 NOBODY = 65534
 CREATED = Failpoint(name="run.created")

@@ -30,6 +30,9 @@ USUAL = Failpoint(name="effect.called", nth=2)
 BY_TIME = {"pending.flushing", "pending.flushed", "queue.waiting", "queue.empty"}
 """Whether a life gets to these depends on how fast it is, so a kill there may find nobody."""
 
+ELSEWHERE = {"run.admitting", "run.admitted"}
+"""No run of an agent gets here; `test_import` kills at them."""
+
 every_agent = pytest.mark.parametrize("agent", KILLED)
 
 
@@ -87,7 +90,7 @@ def test_every_failpoint_of_the_source_is_among_those_killed_at(ward: Ward) -> N
         ]
     }
 
-    assert set(failpoints()) == tried
+    assert set(failpoints()) - ELSEWHERE == tried
 
 
 def _second(ward: Ward, agent: str, first: Death) -> list[Failpoint]:

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.testing.kill import Failpoint, Syscall, attach, is_strace_here, run
+from holdfast.testing.kill import Failpoint, Syscall, attach, can_trace, run
 
 pytestmark = pytest.mark.crash
 needs_strace = pytest.mark.skipif(
-    not is_strace_here(), reason="strace is not installed: see scripts/setup"
+    not can_trace(), reason="strace is missing, or may not trace here"
 )
 
 PROGRAM = """

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.testing.kill import Failpoint, Syscall, is_strace_here
+from holdfast.testing.kill import Failpoint, Syscall, can_trace
 from tests.crash.agents import WRITING
 from tests.crash.nursery import Order
 from tests.crash.trial import Nursery, Tally
@@ -15,7 +15,7 @@ from tests.crash.ward import Ward
 pytestmark = [
     pytest.mark.crash,
     pytest.mark.strace,
-    pytest.mark.skipif(not is_strace_here(), reason="strace is not installed: see scripts/setup"),
+    pytest.mark.skipif(not can_trace(), reason="strace is missing, or may not trace here"),
 ]
 
 EACH_MAX = 80
@@ -55,7 +55,7 @@ def test_a_run_killed_while_its_store_is_new_continues(
 
 
 @pytest.mark.parametrize("retries", [0, 1], ids=["a new process", "the same process"])
-@pytest.mark.parametrize("agent", ["probed", "neither", "mixed"])
+@pytest.mark.parametrize("agent", ["probed", "neither", "mixed", "large"])
 def test_a_run_whose_disk_failed_once_is_continued_by(
     ward: Ward, count: Callable[[Tally], None], agent: str, retries: int
 ) -> None:

@@ -120,6 +120,7 @@ class Model(RuleBasedStateMachine):
         self.queues: dict[str, list[Queued]] = {}
         self.held: dict[str, set[str]] = {}
         self.locks: dict[str, str] = {}
+        self.heirs: dict[str, str] = {}
         self.beaten: dict[str, float] = {}
         self.ended = self.numbers = self.tags = 0
 
@@ -186,7 +187,10 @@ class Model(RuleBasedStateMachine):
         self.ended += 1
         del self.processes[name], self.queues[name], self.held[name]
         self.writers = [writer for writer in self.writers if writer.process != name]
-        self.locks = {run: holder for run, holder in self.locks.items() if holder != name}
+        self.locks, self.heirs = (
+            {run: holder for run, holder in each.items() if holder != name}
+            for each in (self.locks, self.heirs)
+        )
 
     # Runs are made, taken over, written, branched off.
 
@@ -237,18 +241,24 @@ class Model(RuleBasedStateMachine):
             self.writers.append(Writer(key, name, run, known.epoch, known.head))
 
     def hold(self, name: str, run: str) -> bool:
-        age = self.now - self.beaten.get(run, -1e9)
-        holder = self.locks.get(run, name)
-        is_beating = holder != name and 0 <= age < 2 * BEAT_S
+        is_free = all(each.get(run, name) == name for each in (self.locks, self.heirs))
+        is_beating = not is_free and 0 <= self.now - self.beaten.get(run, -1e9) < 2 * BEAT_S
 
         is_held: bool = self.ask(name, "hold", run)
 
         assert is_held is (run not in self.held[name] and not is_beating)
         if is_held:
             self.held[name].add(run)
-            self.locks.setdefault(run, name)
-            self.beaten[run] = self.now
+            self.note_beat(name, run)
         return is_held
+
+    def note_beat(self, name: str, run: str) -> None:
+        """Who beats has the run's lock, or is the heir of a stalled process that has it."""
+        self.beaten[run] = self.now
+        if self.locks.setdefault(run, name) != name:
+            self.heirs.setdefault(run, name)
+        elif self.heirs.get(run) == name:
+            del self.heirs[run]
 
     @precondition(lambda self: self.writers)
     @rule(
@@ -334,8 +344,9 @@ class Model(RuleBasedStateMachine):
         name, run = held[pick % len(held)]
         self.ask(name, "give", run)
         self.held[name].discard(run)
-        if self.locks.get(run) == name:
-            del self.locks[run]
+        for each in (self.locks, self.heirs):
+            if each.get(run) == name:
+                del each[run]
 
     @precondition(lambda self: self.processes)
     @rule(pick=picks)
@@ -344,8 +355,7 @@ class Model(RuleBasedStateMachine):
         name = self.pick(pick)
         self.ask(name, "beat")
         for run in self.held[name]:
-            self.beaten[run] = self.now
-            self.locks.setdefault(run, name)
+            self.note_beat(name, run)
 
     @rule(seconds=st.sampled_from([0.5, 1.5, 5.0]), back=st.sampled_from([0, 0, 3600]))
     def let_time_pass(self, seconds: float, back: int) -> None:

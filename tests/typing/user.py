@@ -111,7 +111,7 @@ async def everything(run: holdfast.Run) -> Order:
     assert_type(run.call(search, "kelp", limit=3), list[str])
     assert_type(await run.call(asearch, "kelp"), list[str])
     assert_type(run.usage().tokens_in, int | None)
-    assert_type(run.checkpoint(label="here"), None)
+    assert_type(run.checkpoint(label="here"), str)
     assert_type(buy("KELP"), Order)
     assert_type(buy.bare("KELP", qty=2), Order)
     client = Client()

@@ -6,6 +6,7 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from keyword import iskeyword
 from typing import Annotated, Any
 
 import typer
@@ -22,12 +23,15 @@ COMMANDS = {
     "diff": "Show what is different in the state between two points.",
     "restart": "Continue a run from its newest point.",
     "du": "Explain the bytes of a store, or of one run.",
+    "export": "Write a run into one verified file.",
+    "import": "Put an exported run into this store.",
     "verify": "Check every byte of the store against its hashes.",
     "doctor": "Look for what could go wrong on this machine.",
     "config": "Show every setting and where it comes from.",
     "demo": "Kill an agent a dozen times; see that nothing is lost.",
 }
-"""Each command, defined by the function or `typer.Typer` of its name in `commands/<name>.py`."""
+"""Each command, defined by the function or `typer.Typer` of its name in `commands/<name>.py`;
+`import` is a word of Python's, so there it is `import_`."""
 
 EXITS: dict[type[BaseException], int] = {
     errors.HoldfastError: 1,
@@ -115,8 +119,9 @@ def program() -> Any:  # noqa: ANN401 see Commands
 
 def load(name: str) -> Any:  # noqa: ANN401 see Commands
     """Import one command."""
-    module = importlib.import_module(f"holdfast.cli.commands.{name}")
-    found = getattr(module, name)
+    word = f"{name}_" if iskeyword(name) else name
+    module = importlib.import_module(f"holdfast.cli.commands.{word}")
+    found = getattr(module, word)
     if isinstance(found, typer.Typer):
         return typer.main.get_command(found)
     app = typer.Typer(add_completion=False, rich_markup_mode=None)

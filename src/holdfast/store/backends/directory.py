@@ -28,7 +28,11 @@ class Directory:
             if id_ in self._known:
                 return
             try:
-                if not place.exists():
+                if place.exists():
+                    # Whoever wrote it may not have come to flush these yet.
+                    self._fs.flush_directory(place.parent)
+                    self._fs.flush_directory(self._root)
+                else:
                     self._write(place, data)
             except OSError as error:
                 raise unwritable(self._root, error) from error

@@ -19,6 +19,9 @@ class Fs(Protocol):
     def make_directory(self, path: Path) -> None:
         """Make a directory if it is missing, durably: its parent is flushed."""
 
+    def flush_directory(self, path: Path) -> None:
+        """Make the names in a directory durable."""
+
     def read(self, path: Path) -> bytes:
         """All bytes of a file."""
 
@@ -45,17 +48,18 @@ class RealFs:
     def rename(self, source: Path, target: Path) -> None:
         """Give a file its name, durably."""
         failpoint.reach("file.naming")
-        os.rename(source, target)
+        source.rename(target)
         failpoint.reach("file.named")
-        self._flush_directory(target.parent)
+        self.flush_directory(target.parent)
 
     def make_directory(self, path: Path) -> None:
         """Make a directory if it is missing, durably."""
         if not path.is_dir():
             path.mkdir(mode=0o700, exist_ok=True)
-            self._flush_directory(path.parent)
+            self.flush_directory(path.parent)
 
-    def _flush_directory(self, path: Path) -> None:
+    def flush_directory(self, path: Path) -> None:
+        """Make the names in a directory durable."""
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             failpoint.reach("directory.flushing")

@@ -47,6 +47,7 @@ class SqliteRecords:
         self._is_grown = False
         self._pages = 0
         self._packs = Packs()
+        self._begun: list[JournalRow] = []  # first rows of branches that this commit begins
         try:
             with named(self._file):
                 self._open()
@@ -87,6 +88,7 @@ class SqliteRecords:
         return done
 
     def _do(self, writes: Sequence[Write]) -> list[int]:
+        self._begun.clear()
         if len(writes) == 1:
             write = writes[0]
             if type(write) is Append and _is_bare(write):
@@ -144,6 +146,7 @@ class SqliteRecords:
         link.execute(schema.RUN_INSERT, (run.no, run.kid, run.epoch, run.head, run.mac, run.body))
         self._insert_branch(branch)
         link.execute("INSERT INTO j VALUES (?,?,?)", (row.id, row.mac, row.body))
+        self._begun.append(row)
         return run.no
 
     def _branch_off(self, write: Grow) -> int:
@@ -155,6 +158,7 @@ class SqliteRecords:
         self._update(run, write.epoch)
         link.execute("INSERT INTO j VALUES (?,?,?)", (row.id, row.mac, row.body))
         self._index(write.no, write.intents, row.id)
+        self._begun.append(row)
         return row.id
 
     def _next_branch(self) -> int:
@@ -182,6 +186,8 @@ class SqliteRecords:
         for write, row in zip(writes, done, strict=True):
             if type(write) is Append and row >= 0:
                 self._heads.write(row, write.row.mac)
+        for first in self._begun:
+            self._heads.write(first.id, first.mac)
 
     def _grow(self) -> None:
         """Make the log its full length once, unflushed; then empty it, flushed."""

@@ -79,3 +79,21 @@ def test_an_object_that_cannot_be_read_says_why(tmp_path: Path) -> None:
 
     with pytest.raises(StoreUnwritable):
         objects.get(ID)
+
+
+def test_an_object_that_somebody_else_wrote_is_flushed_before_it_counts(tmp_path: Path) -> None:
+    class Watched(RealFs):
+        flushed: list[Path]
+
+        def flush_directory(self, path: Path) -> None:
+            self.flushed.append(path)
+            super().flush_directory(path)
+
+    id_ = bytes(32)
+    Directory(tmp_path / "objects", RealFs()).put(id_, b"large")
+    fs = Watched()
+    fs.flushed = []
+
+    Directory(tmp_path / "objects", fs).put(id_, b"large")
+
+    assert [tmp_path / "objects" / "00", tmp_path / "objects"] == fs.flushed

@@ -115,6 +115,16 @@ def damage_to(wal: Path, how: str) -> None:
             wal.write_bytes(data[:40] + b"\xff" + data[41:])
 
 
+def test_a_log_lost_right_after_a_run_was_made_is_noticed(
+    records: SqliteRecords, tmp_path: Path, reopen: Reopen
+) -> None:
+    records.commit([create(b"another run")])
+    left = as_a_kill_leaves_it(tmp_path / "store", tmp_path / "left")
+    damage_to(left / WAL, "removed")
+
+    assert row_id(2, 0) in reopen(left).missing()
+
+
 @pytest.mark.parametrize("how", ["removed", "emptied", "header", "first frame"])
 def test_a_lost_log_is_noticed_though_sqlite_says_nothing(
     records: SqliteRecords, tmp_path: Path, reopen: Reopen, how: str

@@ -1,0 +1,61 @@
+"""`holdfast export ID FILE`: a run as one verified file."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from holdfast.cli.options import AsJson, Output, StorePath, closing, settings
+from holdfast.cli.output import emit
+from holdfast.cli.stores import find_run, opened
+from holdfast.cli.text import plural, size
+from holdfast.engine.parcel import to_bytes
+from holdfast.engine.transfer import collect
+from holdfast.errors import UsageError
+from holdfast.store.backends.fs import RealFs
+
+CLOSING = closing(("holdfast export run-42 run-42.holdfast",), (0, 2, 3, 7))
+
+
+def export(
+    id: Annotated[str, typer.Argument(metavar="ID", help="Id of the run, or how it begins.")],  # noqa: A002 the public word
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The file to make.")],
+    *,
+    store: StorePath = None,
+    output: Output = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write a run into one file: every branch, every row, every large value, and a hash of all.
+
+    The run may go on meanwhile; what is committed is written. `holdfast import` puts it into
+    another store.
+    """
+    config = settings(store, output, as_json=as_json)
+    with opened(config.store) as found:
+        parcel = collect(found, find_run(found.reader, id, config.store))
+    data = to_bytes(parcel)
+    _write(file, data)
+    header = parcel.header
+    told = {
+        "run": header.body.id,
+        "file": str(file),
+        "rows": header.rows,
+        "chunks": header.chunks,
+        "bytes": len(data),
+    }
+    text = f"{header.body.id}: {plural(header.rows, 'row')}, {size(len(data))} in {file}"
+    emit(config.output, document=told, lines=[told], grids=[text])
+
+
+def _write(file: Path, data: bytes) -> None:
+    if file.exists():
+        msg = f"{file} is there already; name another file, or remove it first"
+        raise UsageError(msg)
+    fs, part = RealFs(), file.with_name(file.name + ".part")
+    try:
+        fs.remove(part)
+        fs.write_new(part, data)
+        fs.rename(part, file)
+    except OSError as error:
+        msg = f"{file} cannot be written ({error.strerror})"
+        raise UsageError(msg) from error

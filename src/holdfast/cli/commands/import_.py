@@ -1,0 +1,69 @@
+"""`holdfast import FILE`: a run out of a file that `export` made."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from holdfast.cli.options import AsJson, Output, StorePath, closing, settings
+from holdfast.cli.output import emit
+from holdfast.cli.text import plural
+from holdfast.clock import SystemClock
+from holdfast.engine.parcel import from_bytes
+from holdfast.engine.transfer import admit
+from holdfast.errors import UsageError
+from holdfast.model.ids import check_run_id
+from holdfast.store.open import open_store
+
+CLOSING = closing(
+    ("holdfast import run-42.holdfast", "holdfast import run-42.holdfast --as run-42-copy"),
+    (0, 1, 2, 7),
+)
+
+
+def import_(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="What `holdfast export` made.")],
+    *,
+    as_: Annotated[
+        str | None, typer.Option("--as", metavar="ID", help="Give the run another id.")
+    ] = None,
+    store: StorePath = None,
+    output: Output = None,
+    as_json: AsJson = False,
+) -> None:
+    """Put an exported run into this store, making the store if it is new.
+
+    Every byte is checked first; the run is written in one commit and read back. A run that was not
+    finished can be restarted here: then leave it alone where it came from, or its effects are done
+    in both places.
+    """
+    config = settings(store, output, as_json=as_json)
+    if as_ is not None:
+        try:
+            check_run_id(as_)
+        except ValueError as error:
+            raise UsageError(str(error)) from None
+    parcel = from_bytes(_read(file), str(file))
+    found = open_store(config.store, SystemClock())
+    try:
+        run = admit(found, parcel, as_)
+    finally:
+        found.close()
+    header = parcel.header
+    told = {
+        "run": run.body.id,
+        "file": str(file),
+        "rows": header.rows,
+        "chunks": header.chunks,
+        "status": str(run.body.status),
+    }
+    text = f"{run.body.id}: {plural(header.rows, 'row')} read back as they were written"
+    emit(config.output, document=told, lines=[told], grids=[text])
+
+
+def _read(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        msg = f"{file} cannot be read ({error.strerror})"
+        raise UsageError(msg) from error

@@ -1,0 +1,43 @@
+"""`holdfast export` and `holdfast import`: a run as one file."""
+
+from tests.cli.kit import Shop
+
+
+def test_a_run_goes_from_one_store_to_another(history: Shop) -> None:
+    made = history("export", "run-42", "out.holdfast", "--json")
+    taken = history("import", "out.holdfast", "--store", "other", "--json")
+    shown = history("show", "run-42", "--path", "seen[:].n", "--store", "other")
+
+    assert (0, 0) == (made.status, taken.status)
+    assert ("run-42", "finished") == (taken.data["run"], taken.data["status"])
+    assert made.data["rows"] == taken.data["rows"]
+    assert [0, 1, 2] == shown.data
+    assert 0 == history("verify", "--deep", "--store", "other").status
+
+
+def test_a_run_that_is_there_is_refused_unless_it_gets_another_id(history: Shop) -> None:
+    history("export", "run-42", "out.holdfast")
+    refused = history("import", "out.holdfast")
+    taken = history("import", "out.holdfast", "--as", "copy")
+
+    assert (2, "") == (refused.status, refused.out)
+    assert "--as" in refused.err
+    assert 0 == taken.status
+    assert taken.out.startswith("copy: ")
+    assert "rows read back as they were written" in taken.out
+
+
+def test_a_damaged_file_is_refused_and_a_file_that_is_there_is_kept(history: Shop) -> None:
+    history("export", "run-42", "out.holdfast")
+    again = history("export", "run-42", "out.holdfast")
+    file = history.folder / "out.holdfast"
+    data = bytearray(file.read_bytes())
+    data[len(data) // 2] ^= 1
+    file.write_bytes(data)
+    damaged = history("import", "out.holdfast", "--store", "other")
+    missing = history("import", "nothing.holdfast")
+
+    assert (2, 7, 2) == (again.status, damaged.status, missing.status)
+    assert "out.holdfast is there already" in again.err
+    assert "out.holdfast is damaged: its hash does not match" in damaged.err
+    assert "nothing.holdfast cannot be read" in missing.err
