@@ -18,9 +18,9 @@ pytestmark = [
     pytest.mark.skipif(not can_trace(), reason="strace is missing, or may not trace here"),
 ]
 
-EACH_MAX = 80
+EACH_MAX = 100
 """Of each kind of call so many are tried: as a rule all, else a sample with a seed."""
-FAULTS_MAX = 15
+FAULTS_MAX = 12
 FRESH_MAX = 4
 """The same for a new store, whose calls are mostly one loop that makes its log long."""
 CREATED = Failpoint(name="run.created")
