@@ -2,6 +2,7 @@
 # ruff: noqa: ARG001 an agent takes its run first, needed or not
 
 import asyncio
+import contextlib
 from typing import Any
 
 import pytest
@@ -290,5 +291,81 @@ def test_an_effect_that_was_cut_off_is_in_doubt_even_if_the_agent_goes_on(
     assert isinstance(error, holdfast.InDoubt)
     assert "cut it off" in str(error)
     assert holdfast.Status.IN_DOUBT is stage.info().status
+    assert isinstance(stage.fault(agent), holdfast.InDoubt)
+    assert ["pay"] == world.asked
+
+
+@pytest.mark.parametrize("is_annotated", [True, False])
+def test_a_probe_says_true_for_an_effect_that_returns_nothing(
+    stage: Stage, world: World, is_annotated: bool
+) -> None:
+    def send(to: str) -> None:
+        world.ask(f"send {to}")
+
+    def find(to: str) -> bool | None:
+        return True if f"send {to}" in world.asked else None
+
+    if not is_annotated:
+        send.__annotations__.clear()
+    mail = holdfast.effect(probe=find)(send)
+
+    @holdfast.agent
+    def agent(run: holdfast.Run) -> list[Any]:
+        return [mail("ann")]
+
+    world.dies_at = "send ann"
+    stage.die(agent)
+    world.dies_at = None
+    result = stage.live(agent)
+
+    assert ([None] if is_annotated else [True]) == result
+    assert ["send ann"] == world.asked
+
+
+async def test_probes_of_async_effects_may_be_async(stage: Stage, world: World) -> None:
+    async def find(order: str, idempotency_key: str) -> str | None:
+        await asyncio.sleep(0)
+        keys.append(idempotency_key)
+        return f"found {order}"
+
+    keys: list[str] = []
+
+    @holdfast.effect(probe=find)
+    async def pay(order: str) -> str:
+        keys.append(holdfast.current().idempotency_key or "")
+        return world.ask(f"pay {order}")
+
+    @holdfast.agent
+    async def agent(run: holdfast.Run) -> str:
+        return await pay("o1")
+
+    world.dies_at = "pay o1"
+    with stage.open() as store:
+        with pytest.raises(Crash):
+            await store.arun(agent, id=RUN)
+        assert "found o1" == await store.arun(agent, id=RUN)
+
+    assert 2 == len(keys)
+    assert 1 == len(set(keys))
+
+
+def test_an_outcome_that_cannot_be_stored_leaves_the_effect_in_doubt(
+    stage: Stage, world: World
+) -> None:
+    @holdfast.effect
+    def pay() -> object:
+        world.ask("pay")
+        return object()
+
+    @holdfast.agent
+    def agent(run: holdfast.Run) -> str:
+        with contextlib.suppress(Exception):
+            pay()
+        return "as if nothing were"
+
+    error = stage.fault(agent)
+
+    assert isinstance(error, holdfast.InDoubt)
+    assert "cannot be stored" in str(error)
     assert isinstance(stage.fault(agent), holdfast.InDoubt)
     assert ["pay"] == world.asked

@@ -26,10 +26,13 @@ def usage_of(answer: object) -> Usage | None:
 
 
 def total(usages: list[Usage]) -> Usage:
-    """The sum of what is known; a figure nobody reported stays None."""
-    models = {usage.model for usage in usages if usage.model is not None}
+    """The sum of what is known; a figure nobody reported stays None, several models are all named.
+
+    A sum may be summed up again, so its models are taken apart first.
+    """
+    models = {m for usage in usages if usage.model is not None for m in usage.model.split(", ")}
     return Usage(
-        model=models.pop() if len(models) == 1 else None,
+        model=", ".join(sorted(models)) or None,
         tokens_in=_sum([usage.tokens_in for usage in usages]),
         tokens_out=_sum([usage.tokens_out for usage in usages]),
     )

@@ -67,7 +67,8 @@ def test_an_answer_that_does_not_say_has_no_usage(answer: object) -> None:
     [
         ([], Usage()),
         ([Usage("m", 1, 2), Usage("m", 3, None)], Usage("m", 4, 2)),
-        ([Usage("m", 1, 0), Usage("n", None, 0)], Usage(None, 1, 0)),
+        ([Usage("n", 1, 0), Usage("m", None, 0)], Usage("m, n", 1, 0)),
+        ([total([Usage("n"), Usage("m")]), Usage("a"), Usage("m")], Usage("a, m, n")),
         ([Usage(None, None, None), Usage("m", None, None)], Usage("m", None, None)),
     ],
 )
