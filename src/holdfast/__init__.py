@@ -1,12 +1,10 @@
-"""Holdfast: checkpoint, restart and roll back AI agents without losing or repeating work."""
+"""Holdfast: checkpoint, restart and roll back AI agents without losing or repeating work.
 
-from holdfast.capture.tracked import plain
-from holdfast.engine.agents import Agent
-from holdfast.engine.context import Current, current
-from holdfast.engine.declare import agent, effect, step
-from holdfast.engine.handle import Store, open  # noqa: A004 holdfast.open is the public name
-from holdfast.engine.register import register
-from holdfast.engine.run import Run
+Errors are here at once; everything else is loaded when it is first used.
+"""
+
+from typing import TYPE_CHECKING
+
 from holdfast.errors import (
     AgentMismatch,
     BadConfig,
@@ -38,11 +36,44 @@ from holdfast.errors import (
     UsageError,
     WrongLoop,
 )
-from holdfast.model.journal import Usage
-from holdfast.model.limits import SLA, Every, every
-from holdfast.model.run import RunInfo, Status
-from holdfast.store.codec.values import migrate
+from holdfast.ondemand import later
 from holdfast.version import VERSION as __version__  # noqa: N811 the usual name
+
+if TYPE_CHECKING:
+    from holdfast.capture.tracked import plain
+    from holdfast.engine.agents import Agent
+    from holdfast.engine.context import Current, current
+    from holdfast.engine.declare import agent, effect, step
+    from holdfast.engine.handle import Store, open  # noqa: A004 holdfast.open is the public name
+    from holdfast.engine.register import register
+    from holdfast.engine.run import Run
+    from holdfast.model.journal import Usage
+    from holdfast.model.limits import SLA, Every, every
+    from holdfast.model.run import RunInfo, Status
+    from holdfast.store.codec.values import migrate
+else:
+    __getattr__ = later(
+        {
+            "plain": "holdfast.capture.tracked",
+            "Agent": "holdfast.engine.agents",
+            "Current": "holdfast.engine.context",
+            "current": "holdfast.engine.context",
+            "agent": "holdfast.engine.declare",
+            "effect": "holdfast.engine.declare",
+            "step": "holdfast.engine.declare",
+            "Store": "holdfast.engine.handle",
+            "open": "holdfast.engine.handle",
+            "register": "holdfast.engine.register",
+            "Run": "holdfast.engine.run",
+            "Usage": "holdfast.model.journal",
+            "SLA": "holdfast.model.limits",
+            "Every": "holdfast.model.limits",
+            "every": "holdfast.model.limits",
+            "RunInfo": "holdfast.model.run",
+            "Status": "holdfast.model.run",
+            "migrate": "holdfast.store.codec.values",
+        }
+    )
 
 __all__ = [
     "SLA",

@@ -1,6 +1,7 @@
 """Modules that are slow to import and loaded when first used."""
 
 import importlib
+from collections.abc import Callable, Mapping
 from typing import Any
 
 
@@ -14,3 +15,16 @@ class OnDemand:
         found = getattr(importlib.import_module(self._name), name)
         setattr(self, name, found)
         return found
+
+
+def later(homes: Mapping[str, str]) -> Callable[[str], Any]:
+    """A package's `__getattr__`: name → the module that holds it, imported at its first use."""
+
+    def find(name: str) -> Any:  # noqa: ANN401 whatever the module holds
+        home = homes.get(name)
+        if home is None:
+            msg = f"module 'holdfast' has no attribute {name!r}"
+            raise AttributeError(msg)
+        return getattr(importlib.import_module(home), name)
+
+    return find

@@ -3,6 +3,10 @@
 import subprocess
 import sys
 
+import pytest
+
+import holdfast
+
 HEAVY = {
     "fastapi",
     "httpx",
@@ -25,3 +29,10 @@ def test_importing_holdfast_loads_no_framework() -> None:
 
     assert "holdfast" in loaded
     assert set() == HEAVY & set(loaded)
+
+
+def test_every_public_name_is_there_and_others_are_refused() -> None:
+    assert [] == [name for name in holdfast.__all__ if not hasattr(holdfast, name)]
+    assert sorted(holdfast.__all__) == sorted(set(holdfast.__all__))
+    with pytest.raises(AttributeError, match="no attribute 'stepp'"):
+        _ = holdfast.stepp  # type: ignore[attr-defined]  # the point of the test
