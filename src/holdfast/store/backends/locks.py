@@ -62,6 +62,15 @@ class CommitLock:
                 waited = self._clock.monotonic() - began
         raise StoreBusy(str(self._path.parent), waited)
 
+    def count(self, more: int) -> int:
+        """Add to a number that all processes of the store share; only while the lock is held."""
+        try:
+            total = int.from_bytes(os.pread(self._fd, 8, 0), "big") + more
+            os.pwrite(self._fd, total.to_bytes(8, "big"), 0)
+        except OSError as error:
+            raise unwritable(self._path.parent, error) from error
+        return total
+
     def close(self) -> None:
         """Close the descriptor; in a forked child this leaves the parent's lock alone."""
         fd, self._fd = self._fd, -1

@@ -45,7 +45,6 @@ class SqliteRecords:
         self._writing, self._reading = threading.Lock(), threading.RLock()
         self._fault: StoreError | None = None
         self._is_grown = False
-        self._pages = 0
         self._packs = Packs()
         self._begun: list[JournalRow] = []  # first rows of branches that this commit begins
         try:
@@ -79,8 +78,8 @@ class SqliteRecords:
                     failpoint.reach("store.committing")
                     done = self._do(writes)
                     failpoint.reach("store.committed")
-                    self._note(writes, done)
                     self._recycle(writes)
+                self._note(writes, done)
             except StoreError as error:
                 self._fault = error
                 self._drop()
@@ -207,20 +206,21 @@ class SqliteRecords:
         self._checkpoint()
 
     def _recycle(self, writes: Sequence[Write]) -> None:
-        """Move the log into the database before it outgrows its length."""
+        """Move the log into the database before it outgrows its length; all processes count."""
+        pages = 0
         for write in writes:
             size = len(write.row.body) if type(write) is Append else _PAGE
-            self._pages += 2 + size // _PAGE
+            pages += 2 + size // _PAGE
             if type(write) is Append and write.pack_from >= 0:
-                self._pages += PACK_PAGES
-        if self._pages >= WAL_PAGES * 3 // 4:
+                pages += PACK_PAGES
+        if self._lock.count(pages) >= WAL_PAGES * 3 // 4:
             self._checkpoint()
 
     def _checkpoint(self) -> None:
         failpoint.reach("store.recycling")
         self._writer.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
         failpoint.reach("store.recycled")
-        self._pages = 0
+        self._lock.count(-self._lock.count(0))
 
     @contextlib.contextmanager
     def _link(self) -> Iterator[sqlite3.Connection]:
