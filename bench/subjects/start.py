@@ -16,6 +16,7 @@ IMPORT_MS_MAX = 80
 HELP_MS_MAX = 250
 BARE = "bare interpreter"
 OURS = "import holdfast"
+USED = "import holdfast, then the engine"
 HELP = "holdfast --help"
 PEERS = {
     "langgraph": "from langgraph.graph import StateGraph\n"
@@ -29,6 +30,7 @@ def measure(session: Session) -> Result:
     commands: dict[str, Sequence[str]] = {
         BARE: _python("pass"),
         OURS: _python("import holdfast"),
+        USED: _python("import holdfast; holdfast.open"),
         HELP: [str(Path(sys.executable).with_name("holdfast")), "--help"],
     }
     for needs in sorted({system.needs for system in session.installed(ALONE)} & PEERS.keys()):
