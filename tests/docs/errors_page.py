@@ -6,12 +6,13 @@ from collections.abc import Iterator
 
 from holdfast import errors
 from holdfast.cli.main import EXITS
+from holdfast.errors import base, stopped, storage, usage
 
 HEAD = """# Errors
 
 Every error that Holdfast raises, what it means, the facts it carries as attributes, and what to do
 next. Each class is `holdfast.<Name>`; `error.remedy` is the text of *next*. The last line is the
-exit status of a command that ends with it. This page is made from `src/holdfast/errors.py`; a test
+exit status of a command that ends with it. This page is made from `src/holdfast/errors`; a test
 compares the two.
 """
 
@@ -21,10 +22,11 @@ def page() -> str:
 
 
 def classes() -> list[type[errors.HoldfastError]]:
-    """Every error class in the order in which the module defines them."""
-    found = [cls for cls in vars(errors).values() if _is_error(cls)]
-    assert found
-    return found
+    """Every error class, in the order in which the modules define them."""
+    modules = (base, usage, stopped, storage)
+    found = dict.fromkeys(cls for each in modules for cls in vars(each).values() if _is_error(cls))
+    assert {cls.__name__ for cls in found} == set(errors.__all__)
+    return list(found)
 
 
 def _is_error(thing: object) -> bool:

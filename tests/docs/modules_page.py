@@ -8,7 +8,7 @@ from tests.docs.blocks import ROOT
 PAGE = ROOT / "ARCHITECTURE.md"
 PACKAGE = ROOT / "src" / "holdfast"
 START, END = "<!-- modules:start -->\n", "<!-- modules:end -->\n"
-LAYERS = ("", "model", "policy", "store", "capture", "engine", "report", "testing", "cli")
+LAYERS = ("", "errors", "model", "policy", "store", "capture", "engine", "report", "testing", "cli")
 
 
 def listing() -> str:

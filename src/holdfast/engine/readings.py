@@ -1,0 +1,102 @@
+"""What a store tells of its runs: the reading half of `Store`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from holdfast.capture.diff import Change
+from holdfast.engine.points import Points
+from holdfast.errors import StoreClosed, UnknownRun
+from holdfast.model.run import RunInfo, Status
+from holdfast.store.open import Opened
+from holdfast.store.reader import Run as StoredRun
+
+if TYPE_CHECKING:
+    from holdfast.engine.checkpoint import Checkpoint
+
+
+class Readings:
+    """Runs, their points and states, read and checked; usable without any agent."""
+
+    def __init__(self, opened: Opened) -> None:
+        self._opened = opened
+        self._points = Points(opened.reader, opened.path)
+        self._is_closed = False
+
+    @property
+    def path(self) -> Path:
+        """The directory of the store."""
+        return self._opened.path
+
+    def get(self, id: str) -> RunInfo:  # noqa: A002 the public word
+        """What the store knows of a run."""
+        self._refuse_if_closed()
+        return self._info(self._found(id))
+
+    def runs(self, *, limit: int = 50, status: Status | str | None = None) -> list[RunInfo]:
+        """Runs, newest first."""
+        self._refuse_if_closed()
+        wanted = Status(status) if status is not None else None
+        found: list[RunInfo] = []
+        for run in self._opened.reader.runs():
+            if len(found) >= limit:
+                break
+            if wanted is None or run.body.status is wanted:
+                found.append(self._info(run))
+        return found
+
+    def checkpoints(self, id: str, *, every_turn: bool = False) -> "list[Checkpoint]":  # noqa: A002 the public word
+        """The checkpoints and snapshots of a run on all of its branches, oldest first.
+
+        `every_turn` lists the recovery points too: every other turn's end, and the run's.
+        """
+        self._refuse_if_closed()
+        return self._points.of(self._found(id), every_turn=every_turn)
+
+    def restore(self, checkpoint: "str | Checkpoint") -> "tuple[Checkpoint, dict[Any, Any]]":
+        """What is known of a point of a run, and its state there in ordinary containers.
+
+        A point is named by its id, as `run@turn`, or by the run's id: its newest. The state is
+        checked against the root recorded with it: `Damaged` if it is another. The run itself is
+        not touched; it may go on meanwhile.
+        """
+        self._refuse_if_closed()
+        return self._points.restore(_named(checkpoint))
+
+    def diff(self, before: "str | Checkpoint", after: "str | Checkpoint") -> list[Change]:
+        """What is different from one point to another, of the same run or of two, in path order.
+
+        Points are named as for `restore`. Lists are aligned: an insertion is one change.
+        """
+        self._refuse_if_closed()
+        return self._points.diff(_named(before), _named(after))
+
+    def _found(self, id_: str) -> StoredRun:
+        found = self._opened.reader.find(id_)
+        if found is None:
+            raise UnknownRun(id_, str(self.path))
+        return found
+
+    def _info(self, run: StoredRun) -> RunInfo:
+        row, body = run.row, run.body
+        return RunInfo(
+            id=body.id,
+            agent=body.agent,
+            module=body.module,
+            version=body.version,
+            status=body.status,
+            is_held=self._opened.leases.is_held(row.no),
+            created=body.created,
+            ended=body.ended,
+            holder=body.holder,
+            epoch=row.epoch,
+            branch=row.head,
+            error=body.error,
+        )
+
+    def _refuse_if_closed(self) -> None:
+        if self._is_closed:
+            raise StoreClosed(str(self.path), "is closed")
+
+
+def _named(checkpoint: "str | Checkpoint") -> str:
+    return checkpoint if isinstance(checkpoint, str) else checkpoint.id

@@ -1,0 +1,104 @@
+"""Every error Holdfast raises: the fact, its facts, and what to do next.
+
+HoldfastError
+├── UsageError                 what the program or the operator asked for cannot be done as asked
+│   ├── NotInRun               an effect was called outside a run while a run is active
+│   ├── NestedCall             an effect inside a step or effect, or a run inside a run
+│   ├── WrongLoop              `store.run` under a running event loop, or an async agent run as sync
+│   ├── NotStorable            a value whose type Holdfast does not know
+│   ├── ChangedInCall          a step or effect changed its arguments or the state
+│   ├── ChangedOutside         a value was changed through a name the state does not see
+│   ├── UnknownAgent           no agent of that name in the modules the operator named
+│   ├── AgentMismatch          another agent, or other arguments, under a used run id
+│   ├── UnknownRun             no run of that id in the store
+│   ├── UnknownCheckpoint      no point of that name in the store
+│   ├── BadConfig              a configuration value that cannot be read
+│   └── Unsupported            this platform or file system is refused
+├── RunStopped                 a run cannot go on by itself; sticky: the run raises it until it ends
+│   ├── RunFailed              the run ended with an error
+│   ├── InDoubt                an effect may or may not have happened
+│   ├── Diverged               the code asks something else than the journal recorded
+│   └── Fenced                 another process took the run over
+├── RunHeld                    another process works on the run now
+├── NotDone                    raised by an effect: surely nothing happened
+├── StepError                  a recorded error whose class is not known here
+└── StoreError                 the store could not do its part
+    ├── StoreNotFound          there is no store at that path
+    ├── StoreBusy              another process held the store's lock for too long
+    ├── StoreClosed            the handle was closed, or crossed a fork
+    ├── StoreUnwritable        the disk is full, read-only, or failing
+    ├── NewerFormat            written by a newer Holdfast
+    └── Damaged                stored bytes are not what was written
+
+Facts travel in `args`, so an error survives a process boundary; `remedy` says what to do next.
+"""
+
+from holdfast.errors.base import (
+    HoldfastError,
+)
+from holdfast.errors.stopped import (
+    Diverged,
+    Fenced,
+    InDoubt,
+    NotDone,
+    RunFailed,
+    RunHeld,
+    RunStopped,
+    StepError,
+)
+from holdfast.errors.storage import (
+    Damaged,
+    NewerFormat,
+    StoreBusy,
+    StoreClosed,
+    StoreError,
+    StoreNotFound,
+    StoreUnwritable,
+)
+from holdfast.errors.usage import (
+    AgentMismatch,
+    BadConfig,
+    ChangedInCall,
+    ChangedOutside,
+    NestedCall,
+    NotInRun,
+    NotStorable,
+    UnknownAgent,
+    UnknownCheckpoint,
+    UnknownRun,
+    Unsupported,
+    UsageError,
+    WrongLoop,
+)
+
+__all__ = [
+    "AgentMismatch",
+    "BadConfig",
+    "ChangedInCall",
+    "ChangedOutside",
+    "Damaged",
+    "Diverged",
+    "Fenced",
+    "HoldfastError",
+    "InDoubt",
+    "NestedCall",
+    "NewerFormat",
+    "NotDone",
+    "NotInRun",
+    "NotStorable",
+    "RunFailed",
+    "RunHeld",
+    "RunStopped",
+    "StepError",
+    "StoreBusy",
+    "StoreClosed",
+    "StoreError",
+    "StoreNotFound",
+    "StoreUnwritable",
+    "UnknownAgent",
+    "UnknownCheckpoint",
+    "UnknownRun",
+    "Unsupported",
+    "UsageError",
+    "WrongLoop",
+]

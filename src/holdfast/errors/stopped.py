@@ -1,0 +1,104 @@
+"""What a run cannot do by itself, and what a call says of itself."""
+
+from holdfast.errors.base import HoldfastError
+
+
+class RunStopped(HoldfastError):
+    """The run cannot go on by itself."""
+
+
+class RunFailed(RunStopped):
+    """The run ended with an error; its `__cause__` is that error where it is known."""
+
+    remedy = "fix the cause, then `store.restart(id)` or `holdfast restart ID`"
+
+    def __init__(self, run: str, kind: str, message: str) -> None:
+        super().__init__(run, kind, message)
+        self.run, self.kind, self.message = run, kind, message
+
+    def __str__(self) -> str:
+        return f"run {self.run} failed with {self.kind}: {self.message}; {self.remedy}"
+
+
+class InDoubt(RunStopped):
+    """An effect may or may not have happened, and nothing here can tell."""
+
+    remedy = (
+        "look in the outside world, then `holdfast restart ID --happened KEY` or `--not-done KEY`; "
+        "a `probe=` on the effect answers this by itself"
+    )
+
+    def __init__(self, run: str, effect: str, key: str, why: str) -> None:
+        super().__init__(run, effect, key, why)
+        self.run, self.effect, self.key, self.why = run, effect, key, why
+
+    def __str__(self) -> str:
+        return (
+            f"run {self.run}: effect {self.effect} (key {self.key}) is in doubt: {self.why}; "
+            f"it is not done again; {self.remedy}"
+        )
+
+
+class Diverged(RunStopped):
+    """The code asks something else than the journal recorded; nothing was overwritten."""
+
+    remedy = (
+        "bring the old code back, or `holdfast restart ID --redo-turn` to run the unfinished turn "
+        "with today's code; for clocks, randomness and ids use run.now(), run.random, run.uuid()"
+    )
+
+    def __init__(self, run: str, where: str, recorded: str, asked: str) -> None:
+        super().__init__(run, where, recorded, asked)
+        self.run, self.where, self.recorded, self.asked = run, where, recorded, asked
+
+    def __str__(self) -> str:
+        return (
+            f"run {self.run} diverged at {self.where}: recorded {self.recorded}, "
+            f"asked {self.asked}; {self.remedy}"
+        )
+
+
+class Fenced(RunStopped):
+    """Another process took the run over; this one wrote nothing more."""
+
+    remedy = "let the new holder go on; this process's work on the run is over"
+
+    def __init__(self, run: str, epoch: int) -> None:
+        super().__init__(run, epoch)
+        self.run, self.epoch = run, epoch
+
+    def __str__(self) -> str:
+        return (
+            f"run {self.run} was taken over by another process (ours was epoch {self.epoch}); "
+            f"{self.remedy}"
+        )
+
+
+class RunHeld(HoldfastError):
+    """Another process works on the run now."""
+
+    remedy = "wait for it, or stop that process; a dead one's run is taken over at once"
+
+    def __init__(self, run: str, holder: str, since: str) -> None:
+        super().__init__(run, holder, since)
+        self.run, self.holder, self.since = run, holder, since
+
+    def __str__(self) -> str:
+        return f"run {self.run} is held by {self.holder} since {self.since}; {self.remedy}"
+
+
+class NotDone(HoldfastError):
+    """Raise it inside an effect to say that surely nothing happened in the world."""
+
+
+class StepError(HoldfastError):
+    """A recorded error whose class is not known here; `kind` is the name it had."""
+
+    remedy = "name the class in `raises=` of the step to get it back as it was"
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(kind, message)
+        self.kind, self.message = kind, message
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.message}"

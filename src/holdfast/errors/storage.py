@@ -1,0 +1,86 @@
+"""What the store could not do."""
+
+from holdfast.errors.base import HoldfastError
+
+
+class StoreError(HoldfastError):
+    """The store could not do its part."""
+
+
+class StoreNotFound(StoreError):
+    """There is no store at that path."""
+
+    remedy = "check the path, or `$HOLDFAST_STORE`; `holdfast run` and `holdfast.open()` make one"
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self.path = path
+
+    def __str__(self) -> str:
+        return f"there is no store at {self.path}; {self.remedy}"
+
+
+class StoreBusy(StoreError):
+    """Another process held the store's lock for too long."""
+
+    remedy = "look for a stopped process that has the store open, and continue or end it"
+
+    def __init__(self, path: str, waited_s: float) -> None:
+        super().__init__(path, waited_s)
+        self.path, self.waited_s = path, waited_s
+
+    def __str__(self) -> str:
+        return f"the store at {self.path} was locked for {self.waited_s:.0f} s; {self.remedy}"
+
+
+class StoreClosed(StoreError):
+    """The handle was closed, or belongs to the process this one was forked from."""
+
+    remedy = "open the store again in this process with `holdfast.open(path)`"
+
+    def __init__(self, path: str, why: str) -> None:
+        super().__init__(path, why)
+        self.path, self.why = path, why
+
+    def __str__(self) -> str:
+        return f"the store at {self.path} {self.why}; {self.remedy}"
+
+
+class StoreUnwritable(StoreError):
+    """The disk is full, read-only or failing; what was acknowledged is kept."""
+
+    remedy = "free space or repair the disk, then restart the run: it continues where it was"
+
+    def __init__(self, path: str, why: str) -> None:
+        super().__init__(path, why)
+        self.path, self.why = path, why
+
+    def __str__(self) -> str:
+        return f"the store at {self.path} cannot be written: {self.why}; {self.remedy}"
+
+
+class NewerFormat(StoreError):
+    """The store was written by a newer Holdfast."""
+
+    remedy = "upgrade holdfast here; nothing was changed"
+
+    def __init__(self, path: str, found: str, known: str) -> None:
+        super().__init__(path, found, known)
+        self.path, self.found, self.known = path, found, known
+
+    def __str__(self) -> str:
+        known = f"this Holdfast knows {self.known}; {self.remedy}"
+        return f"the store at {self.path} has format {self.found}, {known}"
+
+
+class Damaged(StoreError):
+    """Stored bytes are not what was written; the damaged part is named and never used."""
+
+    remedy = "run `holdfast verify`; keep a copy of the store before anything else"
+
+    def __init__(self, where: str, why: str) -> None:
+        super().__init__(where, why)
+        self.where, self.why = where, why
+
+    def __str__(self) -> str:
+        return f"{self.where} is damaged: {self.why}; {self.remedy}"

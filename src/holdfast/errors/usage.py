@@ -1,0 +1,177 @@
+"""What the program or the operator asked for cannot be done as asked."""
+
+from holdfast.errors.base import HoldfastError
+
+
+class UsageError(HoldfastError):
+    """What was asked for cannot be done as asked; nothing was changed."""
+
+
+class NotInRun(UsageError):
+    """An effect was called outside a run while a run is active in this process."""
+
+    remedy = (
+        "carry the run into the thread with `run.wrap(fn)`, "
+        "or call `.bare(...)` to do the effect on purpose without a record"
+    )
+
+    def __init__(self, function: str) -> None:
+        super().__init__(function)
+        self.function = function
+
+    def __str__(self) -> str:
+        return (
+            f"effect {self.function} was called from a thread that belongs to no run "
+            f"while a run is active in this process; {self.remedy}"
+        )
+
+
+class NestedCall(UsageError):
+    """An effect was called inside a step or effect, or a run inside a run."""
+
+    remedy = "make the outer function a plain one, so that each recorded call stands by itself"
+
+    def __init__(self, inner: str, outer: str) -> None:
+        super().__init__(inner, outer)
+        self.inner, self.outer = inner, outer
+
+    def __str__(self) -> str:
+        return f"{self.inner} was called inside {self.outer}; {self.remedy}"
+
+
+class WrongLoop(UsageError):
+    """A synchronous call where an event loop runs, or the other way round."""
+
+    remedy = "use `await store.arun(...)`"
+
+    def __init__(self, call: str, why: str) -> None:
+        super().__init__(call, why)
+        self.call, self.why = call, why
+
+    def __str__(self) -> str:
+        return f"{self.call}: {self.why}; {self.remedy}"
+
+
+class NotStorable(UsageError):
+    """A value cannot be stored so that it comes back equal and of the same type."""
+
+    remedy = "add `holdfast.register(TheClass)`, name the class in an annotation, or leave it out"
+
+    def __init__(self, path: str, type_name: str, why: str = "") -> None:
+        super().__init__(path, type_name, why)
+        self.path, self.type_name, self.why = path, type_name, why
+
+    def __str__(self) -> str:
+        reason = self.why or f"Holdfast does not know this type; {self.remedy}"
+        return f"{self.path}: {self.type_name}: {reason}"
+
+
+class ChangedInCall(UsageError):
+    """A step or effect changed its arguments or the state, which a replay would not repeat."""
+
+    remedy = "return the new value from the call and change the state after it"
+
+    def __init__(self, function: str, path: str) -> None:
+        super().__init__(function, path)
+        self.function, self.path = function, path
+
+    def __str__(self) -> str:
+        return (
+            f"{self.function} changed {self.path}; on a replay its recorded answer is used "
+            f"and the change would be missing; {self.remedy}"
+        )
+
+
+class ChangedOutside(UsageError):
+    """An object was changed through a name that the state does not see."""
+
+    remedy = "take the object from the state after putting it in: `x = run.state[...]`"
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self.path = path
+
+    def __str__(self) -> str:
+        return f"{self.path} was changed through the object that was put in; {self.remedy}"
+
+
+class UnknownAgent(UsageError):
+    """No agent of that name among the modules the operator named."""
+
+    remedy = "name its module with `--app`, `$HOLDFAST_APP` or `app` in holdfast.toml"
+
+    def __init__(self, agent: str, why: str) -> None:
+        super().__init__(agent, why)
+        self.agent, self.why = agent, why
+
+    def __str__(self) -> str:
+        return f"agent {self.agent}: {self.why}; {self.remedy}"
+
+
+class AgentMismatch(UsageError):
+    """Another agent, or other arguments, under an id that is already used."""
+
+    remedy = "choose another id, or call with what was recorded"
+
+    def __init__(self, run: str, what: str, recorded: str, asked: str) -> None:
+        super().__init__(run, what, recorded, asked)
+        self.run, self.what, self.recorded, self.asked = run, what, recorded, asked
+
+    def __str__(self) -> str:
+        return (
+            f"run {self.run} was started with {self.what} {self.recorded}, "
+            f"now asked with {self.asked}; {self.remedy}"
+        )
+
+
+class UnknownRun(UsageError):
+    """There is no run of that id in the store."""
+
+    remedy = "`holdfast runs` lists the runs of a store"
+
+    def __init__(self, run: str, store: str, why: str = "") -> None:
+        super().__init__(run, store, why)
+        self.run, self.store, self.why = run, store, why
+
+    def __str__(self) -> str:
+        return f"{self.why or f'no run {self.run!r}'} in the store at {self.store}; {self.remedy}"
+
+
+class UnknownCheckpoint(UsageError):
+    """There is no checkpoint, snapshot or recovery point of that name in the store."""
+
+    remedy = "`holdfast show RUN --checkpoints` lists those of a run"
+
+    def __init__(self, checkpoint: str, store: str, why: str = "") -> None:
+        super().__init__(checkpoint, store, why)
+        self.checkpoint, self.store, self.why = checkpoint, store, why
+
+    def __str__(self) -> str:
+        why = self.why or f"no checkpoint {self.checkpoint!r}"
+        return f"{why} in the store at {self.store}; {self.remedy}"
+
+
+class BadConfig(UsageError):
+    """A configuration value cannot be read."""
+
+    remedy = "`holdfast config show` prints every value with its origin"
+
+    def __init__(self, what: str, why: str) -> None:
+        super().__init__(what, why)
+        self.what, self.why = what, why
+
+    def __str__(self) -> str:
+        return f"{self.what}: {self.why}; {self.remedy}"
+
+
+class Unsupported(UsageError):
+    """A platform or file system that cannot keep the promises of the store."""
+
+    remedy = "put the store on a local disk of a Linux or macOS machine"
+
+    def __init__(self, what: str, why: str) -> None:
+        super().__init__(what, why)
+        self.what, self.why = what, why
+
+    def __str__(self) -> str:
+        return f"{self.what}: {self.why}; {self.remedy}"
