@@ -62,15 +62,12 @@ def _hash(value: object) -> tuple[bytes, bool]:
     return sha256(b"v" + _packed(tokens)).digest(), is_stable
 
 
-def _hash_tracked(
-    value: Value,
-    cached: Callable[[Any], tuple[bytes, bool]],
-    fresh: Callable[[Any], tuple[bytes, bool]],
-) -> tuple[bytes, bool]:
+def _hash_tracked(value: Value) -> tuple[bytes, bool]:
+    is_list = type(value) is TrackedList
     tracker: Tracker | None = value.hf_tracker
     if tracker is None or tracker is LOOSE:
         # Nobody's lock is held here, so nothing is remembered that another thread could belie.
-        return fresh(value)[0], False
+        return (_hash_list(value) if is_list else _hash_dict(value))[0], False
     with tracker.lock:
         known = value.hf_hash
         if type(known) is bytes:
@@ -78,8 +75,8 @@ def _hash_tracked(
         if known is not None and known.root is not None:
             return known.root, True
         if len(value) > GROUP:
-            return cached(value)
-        found, is_stable = fresh(value)
+            return _hash_list_cached(value) if is_list else _hash_dict_cached(value)
+        found, is_stable = _hash_list(value) if is_list else _hash_dict(value)
         value.hf_hash = found if is_stable else None
         return found, is_stable
 
@@ -109,9 +106,9 @@ def _packed_digests(items: list[Any]) -> bytes | None:
     except AttributeError:
         return None
     if not _BYTES.issuperset(map(type, known)):
-        for at, item in enumerate(items):
-            if type(known[at]) is not bytes:
-                known[at], is_stable = _KINDS[type(item)](item)
+        for at, found in enumerate(known):
+            if type(found) is not bytes:
+                known[at], is_stable = _hash_tracked(items[at])
                 if not is_stable:
                     return None
     return _ARRAY_HEADS[len(known)] + _DIGEST_HEAD.join((b"", *known))
@@ -263,8 +260,8 @@ def _packable(token: object) -> object:
 _KINDS: Final[dict[type, Callable[[Any], tuple[bytes, bool]]]] = {
     dict: _hash_dict,
     list: _hash_list,
-    TrackedDict: lambda value: _hash_tracked(value, _hash_dict_cached, _hash_dict),
-    TrackedList: lambda value: _hash_tracked(value, _hash_list_cached, _hash_list),
+    TrackedDict: _hash_tracked,
+    TrackedList: _hash_tracked,
 }
 
 

@@ -10,7 +10,7 @@ from holdfast.engine.book import place
 from holdfast.engine.drive import Commit, Invoke, Linger, Recorded
 from holdfast.engine.faults import is_cancelled, is_cut, to_exception
 from holdfast.engine.question import Shape, show
-from holdfast.engine.session import Frame, call_id
+from holdfast.engine.session import Frame
 from holdfast.errors import Diverged, UsageError
 from holdfast.model.journal import Raised, Usage
 from holdfast.policy.usage import usage_of
@@ -40,7 +40,7 @@ def ask(spec: StepSpec, here: Frame, args: tuple[Any, ...], kwargs: Mapping[str,
             return (yield from _raise_again(spec, here, record.entry))
         return session.replay(record)
 
-    frame = Frame(session, spec.shape.name, call_id(call))
+    frame = Frame(session, spec.shape.name, call)
     began = clock.monotonic()
     try:
         value = yield Invoke(frame, spec.fn, args, kwargs)

@@ -208,7 +208,7 @@ def _recorded(
 
 
 def _allow_inside(name: str, here: Frame, *, is_effect: bool) -> None:
-    if here.call and (is_effect or here.is_effect):
+    if here.inside is not None and (is_effect or here.is_effect):
         kind = "effect" if is_effect else "step"
         outer = "effect" if here.is_effect else "step"
         raise NestedCall(f"{kind} {name}", f"{outer} {here.function}")

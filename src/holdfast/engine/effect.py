@@ -12,7 +12,7 @@ from holdfast.engine.faults import to_error, to_exception
 from holdfast.engine.intent import Aim, aim, intent_of
 from holdfast.engine.question import KEY, Question, Shape
 from holdfast.engine.reading import Record
-from holdfast.engine.session import Frame, call_id
+from holdfast.engine.session import Frame
 from holdfast.errors import InDoubt, NotDone, NotStorable
 from holdfast.model.journal import Call, Declined, Happened, Intended
 from holdfast.policy.effects import Move, next_move
@@ -237,7 +237,7 @@ def _doubt(deed: _Deed, why: str) -> Exception:
 
 def _inside(deed: _Deed) -> Frame:
     session, name = deed.here.session, deed.spec.shape.name
-    return Frame(session, name, call_id(deed.call), is_effect=True, key=deed.aim.key)
+    return Frame(session, name, deed.call, is_effect=True, key=deed.aim.key)
 
 
 def _with_key(deed: _Deed) -> Mapping[str, Any]:

@@ -78,13 +78,15 @@ class Shape:
 
     def question(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Question:
         """The call as a question; raises `NotStorable` naming the argument that cannot be kept."""
-        bound = {n: v for n, v in self.bind(args, kwargs).items() if n not in self._ignore}
-        marks = {name: self._mark(name, value) for name, value in bound.items()}
-        whole = hashlib.sha256()
-        for name in sorted(marks) if len(marks) > 1 else marks:
-            whole.update(name.encode() + b"=" + marks[name])
-        asked = [Asked(name, brief(bound[name]), mark[:4]) for name, mark in marks.items()]
-        return Question(self.name, whole.digest()[:DIGEST_BYTES], asked, bound)
+        bound = self.bind(args, kwargs)
+        if self._ignore:
+            bound = {name: value for name, value in bound.items() if name not in self._ignore}
+        marks = [(name, self._mark(name, value)) for name, value in bound.items()]
+        asked = [Asked(name, brief(bound[name]), mark[:4]) for name, mark in marks]
+        if len(marks) > 1:
+            marks.sort()
+        whole = b"".join([name.encode() + b"=" + mark for name, mark in marks])
+        return Question(self.name, hashlib.sha256(whole).digest()[:DIGEST_BYTES], asked, bound)
 
     def _mark(self, name: str, value: object) -> bytes:
         """The digest of an argument; what cannot be stored is named by its place in the state."""

@@ -22,7 +22,7 @@ def save(
 
     Returns its id, and the ticket to wait for; no ticket where the journal holds it already.
     """
-    if frame is None or frame.session is not session or frame.call:
+    if frame is None or frame.session is not session or frame.inside is not None:
         raise NestedCall("run.checkpoint", frame.function if frame else "other code")
     began = session.clock.monotonic()
     question = Question("run.checkpoint", (label or "").encode()[:16], [], {})

@@ -162,7 +162,7 @@ class Session:
     def ask(self, question: Question, frame: "Frame") -> tuple[Call, Record | None]:
         """Which call this is, and what the journal holds of it."""
         self.refuse_if_stopped()
-        scope: Scope = frame.call or self.scope
+        scope: Scope = self.scope if frame.inside is None else frame.call
         try:
             return self.book.ask(scope, question, is_side=self.is_side())
         except Diverged as error:
@@ -319,8 +319,8 @@ class Session:
 
     def note(self, frame: "Frame | None", name: str, value: object) -> object:
         """A reading that is recorded with the next commit: the recorded one if there is one."""
-        if frame is None or frame.session is not self or frame.call:
-            raise NestedCall(name, frame.function if frame and frame.call else "other code")
+        if frame is None or frame.session is not self or frame.inside is not None:
+            raise NestedCall(name, frame.function if frame and frame.inside else "other code")
         call, record = self.ask(Question(name, b"", [], {}), frame)
         if record is not None:
             return self.replay(record)
@@ -330,18 +330,20 @@ class Session:
 
 
 class Frame(msgspec.Struct, frozen=True):
-    """A run's own code (`call` empty), or the inside of a step or effect of it."""
+    """A run's own code (`inside` no call), or the inside of a step or effect of it."""
 
     session: "Session"
     function: str = ""
-    call: bytes = b""
+    inside: Call | None = None
     is_effect: bool = False
     key: str | None = None
 
-
-def call_id(call: Call) -> bytes:
-    """The scope of what is called inside a call."""
-    return hashlib.sha256(repr(key_of(call)).encode()).digest()[:16]
+    @property
+    def call(self) -> bytes:
+        """The scope of what is called here inside a call; empty in the run's own code."""
+        if self.inside is None:
+            return b""
+        return hashlib.sha256(repr(key_of(self.inside)).encode()).digest()[:16]
 
 
 def _is_outside(turn: int, entries: Sequence[Entry]) -> bool:

@@ -81,9 +81,10 @@ class Committer:
         # one finds them all, and what was written already is recognised when written again.
         queue = self._queue
         self._forget_settled()
-        batch = [queue[n] for n in range(min(len(queue), BATCH_MAX))]
-        if not batch:
+        count = len(queue)
+        if not count:
             return
+        batch = [queue[0]] if count == 1 else [queue[n] for n in range(min(count, BATCH_MAX))]
         try:
             results = self._records.commit([ticket.write for ticket in batch])
         except Exception as error:  # noqa: BLE001 it rises where each write is waited for
@@ -160,14 +161,15 @@ class Committer:
 
 
 def _settle(batch: list[Ticket]) -> None:
-    loops: dict[asyncio.AbstractEventLoop, list[asyncio.Future[None]]] = {}
+    loops: dict[asyncio.AbstractEventLoop, list[asyncio.Future[None]]] | None = None
     for ticket in batch:
         ticket.is_over = True
         if ticket.wake is not None:
             ticket.wake.set()
         if ticket.waiter is not None and ticket.loop is not None:
+            loops = loops if loops is not None else {}
             loops.setdefault(ticket.loop, []).append(ticket.waiter)
-    for loop, waiters in loops.items():
+    for loop, waiters in loops.items() if loops else ():
         with contextlib.suppress(RuntimeError):  # Closed by now: nobody waits there any more.
             loop.call_soon_threadsafe(_release, waiters)
 

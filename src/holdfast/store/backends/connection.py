@@ -25,6 +25,9 @@ PRAGMAS: dict[str, int | str] = {
 }
 """What every connection is set to, and is checked to be."""
 
+FOREIGN = (sqlite3.Error, UnicodeDecodeError, OverflowError)
+"""What SQLite raises, also about a file that is not as it was written."""
+
 
 def connect(file: Path, *, for_reading: bool = False) -> sqlite3.Connection:
     """Open the file with every setting of `PRAGMAS` in force."""
@@ -108,7 +111,7 @@ def named(file: Path) -> Iterator[None]:
     """Turn what SQLite raises into an error of ours that says what to do next."""
     try:
         yield
-    except (sqlite3.Error, UnicodeDecodeError, OverflowError) as error:
+    except FOREIGN as error:
         raise translate(error, file) from error
 
 

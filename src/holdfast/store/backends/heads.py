@@ -33,7 +33,7 @@ class HeadNote:
 
     def write(self, row: int, mac: bytes) -> None:
         """Note an acknowledged row."""
-        plain = struct.pack(">Q32s", row, mac)
+        plain = row.to_bytes(8, "big") + mac
         slot = branch_of(row) % SLOTS * _SLOT_BYTES
         try:
             os.pwrite(self._fd, plain + zlib.crc32(plain).to_bytes(4, "big"), slot)

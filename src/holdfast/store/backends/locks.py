@@ -37,18 +37,25 @@ class CommitLock:
         self._path, self._clock, self._wait_s_max = path, clock, wait_s_max
         self._fd = _open(path)
 
+    def take(self) -> None:
+        """Take the lock; `StoreBusy` when another process keeps it for too long."""
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self._wait(self._fd)
+
+    def give(self) -> None:
+        """Give the lock back."""
+        fcntl.flock(self._fd, fcntl.LOCK_UN)
+
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
-        """Hold the lock; `StoreBusy` when another process keeps it for too long."""
-        fd = self._fd
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            self._wait(fd)
+        """Hold the lock for a while."""
+        self.take()
         try:
             yield
         finally:
-            fcntl.flock(fd, fcntl.LOCK_UN)
+            self.give()
 
     def _wait(self, fd: int) -> None:
         began = self._clock.monotonic()

@@ -26,9 +26,9 @@ TABLES = {
 """Name of each table or index → its exact definition; a store with any other is refused."""
 
 APPEND = (
-    "INSERT INTO j SELECT :id, :mac, :body WHERE (SELECT epoch FROM run WHERE no=:no)=:epoch "
-    "AND (EXISTS (SELECT 1 FROM j WHERE id=:id-1) OR EXISTS (SELECT 1 FROM pack WHERE id=:id-1)) "
-    "AND NOT EXISTS (SELECT 1 FROM pack WHERE id BETWEEN :id AND :id | 4294967295)"
+    "INSERT INTO j SELECT ?, ?, ? WHERE (SELECT epoch FROM run WHERE no=?)=? "
+    "AND (EXISTS (SELECT 1 FROM j WHERE id=?) OR EXISTS (SELECT 1 FROM pack WHERE id=?)) "
+    "AND NOT EXISTS (SELECT 1 FROM pack WHERE id BETWEEN ? AND ?)"
 )
 """Fenced by the epoch, and only behind the newest row of the branch, loose or packed."""
 RUN_INSERT = "INSERT INTO run (no, kid, epoch, head, mac, body) VALUES (?,?,?,?,?,?)"

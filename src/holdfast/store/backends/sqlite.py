@@ -11,7 +11,7 @@ from pathlib import Path
 from holdfast import failpoint
 from holdfast.clock import Clock
 from holdfast.errors import Damaged, StoreClosed, StoreError, StoreUnwritable
-from holdfast.model.ids import row_id
+from holdfast.model.ids import SEQ_MAX, row_id
 from holdfast.store.backends import packs, schema
 from holdfast.store.backends.base import (
     Append,
@@ -22,7 +22,15 @@ from holdfast.store.backends.base import (
     RunRow,
     Write,
 )
-from holdfast.store.backends.connection import check, connect, create, named, transaction
+from holdfast.store.backends.connection import (
+    FOREIGN,
+    check,
+    connect,
+    create,
+    named,
+    transaction,
+    translate,
+)
 from holdfast.store.backends.heads import HeadNote
 from holdfast.store.backends.locks import CommitLock
 from holdfast.store.backends.packs import Packs
@@ -33,6 +41,8 @@ WAL_PAGES = 512
 _PAGE = 4096
 PACK_PAGES = 24
 """About how many pages a pack and the deletion of its rows write."""
+PAGES_UNTOLD_MAX = 32
+"""So many pages a process may write before it adds them to the count that all of them share."""
 
 
 class SqliteRecords:
@@ -45,6 +55,7 @@ class SqliteRecords:
         self._writing, self._reading = threading.Lock(), threading.RLock()
         self._fault: StoreError | None = None
         self._is_grown = False
+        self._pages = 0  # written to the log by this process and not told to the others
         self._packs = Packs()
         self._begun: list[JournalRow] = []  # first rows of branches that this commit begins
         try:
@@ -72,13 +83,7 @@ class SqliteRecords:
         with self._writing:
             self._refuse_if_unfit()
             try:
-                with self._lock.held(), named(self._file):
-                    if not self._is_grown:
-                        self._grow()
-                    failpoint.reach("store.committing")
-                    done = self._do(writes)
-                    failpoint.reach("store.committed")
-                    self._recycle(writes)
+                done = self._commit_alone(writes)
                 self._note(writes, done)
             except StoreError as error:
                 self._fault = error
@@ -86,12 +91,28 @@ class SqliteRecords:
                 raise
         return done
 
+    def _commit_alone(self, writes: Sequence[Write]) -> list[int]:
+        """Commit while no other process does. Written out, since every answer waits for it."""
+        self._lock.take()
+        try:
+            if not self._is_grown:
+                self._grow()
+            failpoint.reach("store.committing")
+            done = self._do(writes)
+            failpoint.reach("store.committed")
+            self._recycle(writes)
+        except FOREIGN as error:
+            raise translate(error, self._file) from error
+        finally:
+            self._lock.give()
+        return done
+
     def _do(self, writes: Sequence[Write]) -> list[int]:
-        self._begun.clear()
         if len(writes) == 1:
             write = writes[0]
             if type(write) is Append and _is_bare(write):
                 return [self._append(write)]
+        self._begun.clear()
         with transaction(self._writer):
             return [self._one(write) for write in writes]
 
@@ -111,20 +132,16 @@ class SqliteRecords:
                 return self._branch_off(write)
 
     def _append(self, write: Append) -> int:
-        row = write.row
-        with contextlib.suppress(sqlite3.IntegrityError):
+        row, id_ = write.row, write.row.id
+        place = (id_ - 1, id_ - 1, id_, id_ | SEQ_MAX)
+        try:
             found = self._writer.execute(
-                schema.APPEND,
-                {
-                    "id": row.id,
-                    "mac": row.mac,
-                    "body": row.body,
-                    "no": write.no,
-                    "epoch": write.epoch,
-                },
+                schema.APPEND, (id_, row.mac, row.body, write.no, write.epoch, *place)
             )
             if found.rowcount == 1:
-                return row.id
+                return id_
+        except sqlite3.IntegrityError:
+            pass
         # Somebody wrote this place: we did, if it is the same row, else we are fenced.
         return row.id if self._is_at(write.no, write.epoch) and self._stands(row) else -1
 
@@ -185,7 +202,8 @@ class SqliteRecords:
         for write, row in zip(writes, done, strict=True):
             if type(write) is Append and row >= 0:
                 self._heads.write(row, write.row.mac)
-        for first in self._begun:
+        while self._begun:
+            first = self._begun.pop()
             self._heads.write(first.id, first.mac)
 
     def _grow(self) -> None:
@@ -213,8 +231,11 @@ class SqliteRecords:
             pages += 2 + size // _PAGE
             if type(write) is Append and write.pack_from >= 0:
                 pages += PACK_PAGES
-        if self._lock.count(pages) >= WAL_PAGES * 3 // 4:
-            self._checkpoint()
+        self._pages += pages
+        if self._pages >= PAGES_UNTOLD_MAX:
+            told, self._pages = self._pages, 0
+            if self._lock.count(told) >= WAL_PAGES * 3 // 4:
+                self._checkpoint()
 
     def _checkpoint(self) -> None:
         failpoint.reach("store.recycling")
