@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from holdfast.clock import Clock
 from holdfast.errors import StoreBusy
 from holdfast.ondemand import OnDemand
+from holdfast.store.backends.bell import Bell
 from holdfast.store.backends.place import unwritable
 
 if TYPE_CHECKING:
@@ -27,7 +28,8 @@ IS_MAC = sys.platform == "darwin"
 SETLK, GETLK = (90, 92) if IS_MAC else (37, 36)
 
 COMMIT_WAIT_S_MAX = 30.0
-_PAUSE_S_MIN, _PAUSE_S_MAX, _IMPATIENT_S = 0.00005, 0.002, 0.05
+LOOK_S = 0.005
+"""Who waits for the lock looks again after this long, also if nobody rang."""
 
 
 class CommitLock:
@@ -36,17 +38,23 @@ class CommitLock:
     def __init__(self, path: Path, clock: Clock, wait_s_max: float = COMMIT_WAIT_S_MAX) -> None:
         self._path, self._clock, self._wait_s_max = path, clock, wait_s_max
         self._fd = _open(path)
+        try:
+            self._bell = Bell(self._fd, clock)
+        except OSError as error:
+            os.close(self._fd)
+            raise unwritable(path.parent, error) from error
 
     def take(self) -> None:
         """Take the lock; `StoreBusy` when another process keeps it for too long."""
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            self._wait(self._fd)
+            self._wait()
 
     def give(self) -> None:
-        """Give the lock back."""
+        """Give the lock back, and wake who waits for it."""
         fcntl.flock(self._fd, fcntl.LOCK_UN)
+        self._bell.ring()
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
@@ -57,15 +65,16 @@ class CommitLock:
         finally:
             self.give()
 
-    def _wait(self, fd: int) -> None:
+    def _wait(self) -> None:
         began = self._clock.monotonic()
         waited = 0.0
         while waited <= self._wait_s_max:
-            # A commit takes a fraction of a millisecond: look often at first, then rarely.
-            self._clock.sleep(_PAUSE_S_MIN if waited < _IMPATIENT_S else _PAUSE_S_MAX)
+            # Listen first, then look: who gives the lock back in between rings for us.
+            heard = self._bell.listen()
             try:
-                return fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
+                self._bell.wait(heard, LOOK_S)
                 waited = self._clock.monotonic() - began
         raise StoreBusy(str(self._path.parent), waited)
 
@@ -82,6 +91,7 @@ class CommitLock:
         """Close the descriptor; in a forked child this leaves the parent's lock alone."""
         fd, self._fd = self._fd, -1
         if fd >= 0:
+            self._bell.close()
             os.close(fd)
 
 
