@@ -246,7 +246,7 @@ def _plant(store: Path, module: str, agent: str, args: list[object]) -> None:
     started = Started(0.0, agent, module, None, encoded, b"", [], None, None, holder, facts)
     opened = open_store(store, SystemClock())
     try:
-        assert create(opened.committer, opened.reader.store_id, body, started) is not None
+        assert create(opened.committer, opened.reader.seals, body, started) is not None
     finally:
         opened.close()
 

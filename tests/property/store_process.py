@@ -20,6 +20,7 @@ from holdfast.model.journal import Based, Entry, LoopLeft, Redone, Resumed
 from holdfast.model.run import Holder, RunBody
 from holdfast.store.open import Opened, open_store
 from holdfast.store.reader import Placed, Run
+from holdfast.store.seal.base import Seals
 from holdfast.store.writer import RunWriter, create, take_up
 from holdfast.testing.fakes import ManualClock
 
@@ -60,7 +61,7 @@ class Desk:
         body = RunBody(
             id=run, agent="a", module="m", created=self._clock.now(), holder=self._holder()
         )
-        made = create(self._opened.committer, self._store_id, body, self._resumed(1))
+        made = create(self._opened.committer, self._seals, body, self._resumed(1))
         if made is not None:
             self._writers[writer] = made
         return made is not None
@@ -72,7 +73,7 @@ class Desk:
         try:
             self._writers[writer] = take_up(
                 self._opened.committer,
-                self._store_id,
+                self._seals,
                 reader.history(found),
                 self._opened.records.tail(found.row.head),
                 body=body,
@@ -169,8 +170,8 @@ class Desk:
         return found
 
     @property
-    def _store_id(self) -> bytes:
-        return self._opened.reader.store_id
+    def _seals(self) -> Seals:
+        return self._opened.reader.seals
 
     def _holder(self) -> Holder:
         return Holder(pid=1, host="reef", since=self._clock.now())

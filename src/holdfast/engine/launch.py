@@ -112,7 +112,7 @@ class Launcher:
             created=now,
             holder=holder,
         )
-        writer = create(self._opened.committer, self._opened.reader.store_id, body, started)
+        writer = create(self._opened.committer, self._opened.reader.seals, body, started)
         if writer is None:
             return None
         if not self._opened.leases.take(writer.run.row.no):
@@ -161,7 +161,7 @@ class Launcher:
         try:
             return take_up(
                 self._opened.committer,
-                self._opened.reader.store_id,
+                self._opened.reader.seals,
                 self._opened.reader.history(found),
                 self._opened.records.tail(found.row.head),
                 body=body,

@@ -23,11 +23,10 @@ from holdfast.model.journal import (
 )
 from holdfast.model.run import RunBody
 from holdfast.store.backends.base import Append, BranchRow, Create, Grow, JournalRow, RunRow, Write
-from holdfast.store.chain import branch_mac, keyed_id
 from holdfast.store.chunks import is_reference
-from holdfast.store.codec.frame import seal
 from holdfast.store.open import Opened
 from holdfast.store.reader import Run
+from holdfast.store.seal.base import RunSeals
 from holdfast.store.verify.inside import references_in, states_of, values_of
 from holdfast.store.verify.lines import Lines
 from holdfast.store.writer import PACK_BYTES, make_row, make_run
@@ -108,9 +107,9 @@ class _Plan:
 
     def __init__(self, opened: Opened, parcel: Parcel, body: RunBody) -> None:
         self._opened, self._parcel, self._body = opened, parcel, body
-        self._store_id = opened.reader.store_id
-        kid = keyed_id(self._store_id, body.id)
-        self.writes: list[Write] = [Create(kid=kid, build=self.build)]
+        self._seals = opened.reader.seals
+        self._kid = self._seals.kid(body.id)
+        self.writes: list[Write] = [Create(kid=self._kid, build=self.build)]
         self._made: list[tuple[int, Row]] = []
 
     def build(self, no: int, first: int) -> tuple[RunRow, BranchRow, JournalRow]:
@@ -125,20 +124,24 @@ class _Plan:
         moving = _Moving(self._opened, self._parcel.chunks, numbers)
         fresh = RunRow(
             no=no,
-            kid=keyed_id(self._store_id, self._body.id),
+            kid=self._kid,
             epoch=header.epoch,
             head=moving.branch(header.head),
             mac=b"",
             body=b"",
         )
-        run = make_run(self._store_id, fresh, self._body)
+        seals = self._seals.new(no)
+        run = make_run(seals, fresh, self._body)
         macs: dict[int, bytes] = {}
         lines = Lines()
         begun: tuple[BranchRow, JournalRow] | None = None
         for line in header.branches:
-            branch, rows = self._branch(line, no, moving, macs)
-            intents = [self._checked(lines, branch, id_, row) for id_, row in rows]
-            chained = self._chain(branch, rows, macs)
+            branch, rows = self._branch(line, no, moving, macs, seals)
+            intents = [
+                [seals.mark(intent) for intent in self._checked(lines, branch, id_, row)]
+                for id_, row in rows
+            ]
+            chained = self._chain(seals, branch, rows, macs)
             if begun is None:
                 begun = branch, chained[0]
             else:
@@ -149,16 +152,14 @@ class _Plan:
         return run, *begun
 
     def _branch(
-        self, line: Line, no: int, moving: "_Moving", macs: dict[int, bytes]
+        self, line: Line, no: int, moving: "_Moving", macs: dict[int, bytes], seals: RunSeals
     ) -> tuple[BranchRow, list[tuple[int, Row]]]:
         at = moving.row(line.at) if line.parent else 0
         parent = moving.branch(line.parent) if line.parent else 0
         if line.parent and at not in macs:
             raise Damaged(f"branch {line.no}", "it grew from a row that is not there")
-        bare = BranchRow(
-            no=moving.branch(line.no), run=no, parent=parent, at=at, mac=b"", body=seal(b"")
-        )
-        branch = replace(bare, mac=branch_mac(self._store_id, bare, macs.get(at, b"")))
+        bare = BranchRow(no=moving.branch(line.no), run=no, parent=parent, at=at, mac=b"", body=b"")
+        branch = seals.branch(bare, macs.get(at, b""))
         found = [item for item in self._parcel.rows if branch_of(item.id) == line.no]
         first = row_id(line.no, _first_seq(line.parent, line.at))
         if not found or [item.id for item in found] != list(range(first, first + len(found))):
@@ -174,12 +175,16 @@ class _Plan:
         return list(lines.new_intents(branch, id_, row))
 
     def _chain(
-        self, branch: BranchRow, rows: Sequence[tuple[int, Row]], macs: dict[int, bytes]
+        self,
+        seals: RunSeals,
+        branch: BranchRow,
+        rows: Sequence[tuple[int, Row]],
+        macs: dict[int, bytes],
     ) -> list[JournalRow]:
         chained: list[JournalRow] = []
         before = branch.mac
         for id_, row in rows:
-            chained.append(make_row(self._store_id, id_, before, row))
+            chained.append(make_row(seals, id_, before, row))
             before = macs[id_] = chained[-1].mac
             self._made.append((id_, row))
         return chained

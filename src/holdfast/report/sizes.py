@@ -117,7 +117,7 @@ def entries(opened: Opened, run: Run) -> list[Part]:
         chunks.update(_references(opened, entry))
     parts = [Part(what=kind, count=count[kind], bytes=size[kind]) for kind in count]
     parts.sort(key=lambda part: part.bytes, reverse=True)
-    kept = [_size(_place(opened.path, reference)) for reference in chunks]
+    kept = [_size(_place(opened.path, opened.chunks.name(each))) for each in chunks]
     return [*parts, Part(what="large values", count=len(kept), bytes=sum(kept))]
 
 
@@ -138,8 +138,8 @@ def _references(opened: Opened, entry: Entry) -> Iterator[bytes]:
         yield from references_in(opened.chunks.fetch(data))
 
 
-def _place(path: Path, reference: bytes) -> Path:
-    name = reference[1:33].hex()
+def _place(path: Path, id_: bytes) -> Path:
+    name = id_.hex()
     return path / "objects" / name[:2] / name
 
 

@@ -6,10 +6,79 @@ columns, the hash it follows and its body; in an encrypted store the seal's tag 
 
 import hashlib
 
+from msgspec.structs import replace
+
 from holdfast.errors import Damaged
 from holdfast.store.backends.base import BranchRow, JournalRow, RunRow
+from holdfast.store.codec.frame import open_frame, seal
 
 KID_BYTES = 16
+
+
+class Hashed:
+    """The seals of a store that is not encrypted: open bytes, each row with its hash."""
+
+    def __init__(self, store_id: bytes) -> None:
+        self.store_id = store_id
+
+    def kid(self, run: str) -> bytes:
+        """The catalog key of a run id."""
+        return keyed_id(self.store_id, run)
+
+    def of(self, run: int) -> "Hashed":  # noqa: ARG002 every run is bound alike
+        """The seals of a run: the store's own."""
+        return self
+
+    new = of
+
+    def run(self, row: RunRow, payload: bytes) -> RunRow:
+        """The catalog row that holds `payload`."""
+        changed = replace(row, body=seal(payload))
+        return replace(changed, mac=run_mac(self.store_id, changed))
+
+    def open_run(self, row: RunRow) -> bytes:
+        """What the catalog row holds, checked."""
+        check_run(self.store_id, row)
+        return open_frame(row.body, f"run number {row.no}")
+
+    def branch(self, row: BranchRow, before: bytes) -> BranchRow:
+        """The branch that grows from a row with hash `before`."""
+        changed = replace(row, body=seal(b""))
+        return replace(changed, mac=branch_mac(self.store_id, changed, before))
+
+    def check_branch(self, row: BranchRow, before: bytes) -> None:
+        """Raise `Damaged` unless the branch's row is as it was written."""
+        check_branch(self.store_id, row, before)
+
+    def row(self, id_: int, before: bytes, payload: bytes) -> JournalRow:
+        """The journal row that follows the row with hash `before`."""
+        body = seal(payload)
+        return JournalRow(id=id_, mac=row_mac(self.store_id, id_, before, body), body=body)
+
+    def open_row(self, row: JournalRow, before: bytes | None) -> bytes:
+        """What a journal row holds, checked."""
+        if before is not None:
+            check_row(self.store_id, row, before)
+        try:
+            return open_frame(row.body, "")
+        except Damaged as damage:
+            raise Damaged(f"journal row {row.id:#x}", damage.why) from None
+
+    def mark(self, intent: bytes) -> bytes:
+        """Under what an intent is indexed: itself."""
+        return intent
+
+    def name_chunk(self, digest: bytes) -> bytes:
+        """The name of a large value: its SHA-256."""
+        return digest
+
+    def seal_chunk(self, digest: bytes, frame: bytes) -> bytes:  # noqa: ARG002 its name binds it
+        """A large value's frame, as it is."""
+        return frame
+
+    def open_chunk(self, digest: bytes, body: bytes, where: str) -> bytes:  # noqa: ARG002 see above
+        """A large value's frame, as it is; its hash is compared by whoever opens it."""
+        return body
 
 
 def keyed_id(store_id: bytes, run: str) -> bytes:

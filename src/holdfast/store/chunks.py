@@ -9,6 +9,7 @@ import hashlib
 from holdfast.errors import Damaged
 from holdfast.store.backends.base import Objects
 from holdfast.store.codec.frame import open_frame, seal
+from holdfast.store.seal.base import Seals
 
 CHUNK_BYTES_MIN = 64 * 1024
 MARK = 0xFF
@@ -18,15 +19,15 @@ _REFERENCE_BYTES = 41
 class Chunks:
     """Puts large bytes aside and brings them back."""
 
-    def __init__(self, objects: Objects) -> None:
-        self._objects = objects
+    def __init__(self, objects: Objects, seals: Seals) -> None:
+        self._objects, self._seals = objects, seals
 
     def keep(self, data: bytes) -> bytes:
         """`data` itself if it is small, else a reference under which it is now durable."""
         if len(data) < CHUNK_BYTES_MIN:
             return data
         id_ = hashlib.sha256(data).digest()
-        self._objects.put(id_, seal(data))
+        self._objects.put(self._seals.name_chunk(id_), self._seals.seal_chunk(id_, seal(data)))
         return bytes([MARK]) + id_ + len(data).to_bytes(8, "big")
 
     def fetch(self, data: bytes) -> bytes:
@@ -34,14 +35,19 @@ class Chunks:
         if not is_reference(data):
             return data
         id_, length = data[1:33], int.from_bytes(data[33:], "big")
-        where = f"chunk {id_.hex()}"
-        body = self._objects.get(id_)
+        name = self._seals.name_chunk(id_)
+        where = f"chunk {name.hex()}"
+        body = self._objects.get(name)
         if body is None:
             raise Damaged(where, "it is named but not there")
-        found = open_frame(body, where)
+        found = open_frame(self._seals.open_chunk(id_, body, where), where)
         if len(found) != length or hashlib.sha256(found).digest() != id_:
             raise Damaged(where, "its bytes do not match its name")
         return found
+
+    def name(self, reference: bytes) -> bytes:
+        """The name of the object that a reference leads to."""
+        return self._seals.name_chunk(reference[1:33])
 
 
 def length(data: bytes) -> int:

@@ -10,6 +10,7 @@ from holdfast.store.backends.directory import Directory
 from holdfast.store.backends.fs import RealFs
 from holdfast.store.backends.place import prepare
 from holdfast.store.backends.sqlite import FILE, SqliteRecords
+from holdfast.store.chain import Hashed
 from holdfast.store.chunks import Chunks
 from holdfast.store.committer import Committer
 from holdfast.store.leases import STALL_S, Leases
@@ -65,12 +66,13 @@ def open_store(
         records.close()
         raise
     objects = Directory(path / "objects", RealFs())
-    chunks = Chunks(objects)
+    seals = Hashed(records.store_id)
+    chunks = Chunks(objects, seals)
     return Opened(
         path=path,
         records=records,
         leases=leases,
-        reader=Reader(records, records.store_id, chunks),
+        reader=Reader(records, seals, chunks),
         committer=Committer(records),
         chunks=chunks,
         objects=objects,

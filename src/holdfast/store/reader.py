@@ -14,10 +14,9 @@ from holdfast.model.ids import Range, branch_of, row_id, seq_of
 from holdfast.model.journal import Based, Row
 from holdfast.model.run import RunBody
 from holdfast.store.backends.base import BranchRow, JournalRow, Records, RunRow
-from holdfast.store.chain import check_branch, check_row, check_run, keyed_id
 from holdfast.store.chunks import Chunks, is_reference
 from holdfast.store.codec import values
-from holdfast.store.codec.frame import open_frame
+from holdfast.store.seal.base import Seals
 
 T = TypeVar("T")
 
@@ -60,8 +59,13 @@ class History(msgspec.Struct, frozen=True, kw_only=True):
 class Reader:
     """Checked reads over any backend of rows."""
 
-    def __init__(self, records: Records, store_id: bytes, chunks: Chunks) -> None:
-        self._records, self.store_id, self.chunks = records, store_id, chunks
+    def __init__(self, records: Records, seals: Seals, chunks: Chunks) -> None:
+        self._records, self.seals, self.chunks = records, seals, chunks
+
+    @property
+    def store_id(self) -> bytes:
+        """Which store it is."""
+        return self.seals.store_id
 
     def value(self, data: bytes) -> object:
         """The value of an entry's bytes, also where they name a chunk."""
@@ -69,7 +73,7 @@ class Reader:
 
     def find(self, run: str) -> Run | None:
         """The run of that id, or None."""
-        row = self._records.run(keyed_id(self.store_id, run))
+        row = self._records.run(self.seals.kid(run))
         if row is None:
             return None
         found = self._open_run(row)
@@ -89,9 +93,8 @@ class Reader:
             before, page = rows[-1].no, 1024
 
     def _open_run(self, row: RunRow) -> Run:
-        check_run(self.store_id, row)
-        where = f"run number {row.no}"
-        return Run(row=row, body=_body(_decode_run, row.body, where))
+        payload = self.seals.of(row.no).open_run(row)
+        return Run(row=row, body=_decoded(_decode_run, payload, f"run number {row.no}"))
 
     def history(self, run: Run) -> History:
         """The rows that a restart of the run's head needs."""
@@ -165,7 +168,7 @@ class Reader:
         """The rows with this intent on the line of history that ends in `head`, in order."""
         ends = {after.parent: after.at for after in self.line(head)}
         ends[head] = row_id(head + 1, 0)
-        found = self._records.intended(run, intent)
+        found = self._records.intended(run, self.seals.of(run).mark(intent))
         return [id_ for id_ in found if id_ <= ends.get(branch_of(id_), -1)]
 
     def _branch(self, no: int) -> BranchRow:
@@ -175,7 +178,7 @@ class Reader:
         if type(row.at) is not int:
             raise Damaged(f"branch {no}", "it does not say where it grew from")
         before = self._one(row.at).mac if row.parent else b""
-        check_branch(self.store_id, row, before)
+        self.seals.of(row.run).check_branch(row, before)
         return row
 
     def _one(self, id_: int) -> JournalRow:
@@ -189,14 +192,15 @@ class Reader:
         expected = span.first
         is_first = seq_of(span.first) == _first_seq(branch)
         before = branch.mac if is_first else self._one(span.first - 1).mac
+        open_row = self.seals.of(branch.run).open_row
         for row in self._records.rows(span.first, span.last):
             if row.id != expected:
                 raise Damaged(f"journal row {expected:#x}", "it is missing")
-            check_row(self.store_id, row, before)
+            payload = open_row(row, before)
             try:
-                decoded = _decode_row(open_frame(row.body, ""))
-            except (Damaged, msgspec.DecodeError, RecursionError):
-                decoded = _body(_decode_row, row.body, f"journal row {row.id:#x}")  # says where
+                decoded = _decode_row(payload)
+            except (msgspec.DecodeError, RecursionError):
+                decoded = _decoded(_decode_row, payload, f"journal row {row.id:#x}")  # says where
             yield Placed(id=row.id, mac=row.mac, size=len(row.body), row=decoded)
             before, expected = row.mac, row.id + 1
         if expected <= span.last:
@@ -219,8 +223,8 @@ def _first_seq(branch: BranchRow) -> int:
     return seq_of(branch.at) + 1 if branch.parent else 0
 
 
-def _body(decode: Callable[[bytes], T], body: bytes, where: str) -> T:
+def _decoded(decode: Callable[[bytes], T], payload: bytes, where: str) -> T:
     try:
-        return decode(open_frame(body, where))
+        return decode(payload)
     except (msgspec.DecodeError, RecursionError) as error:
         raise Damaged(where, f"it cannot be decoded ({error})") from error

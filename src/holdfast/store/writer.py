@@ -12,10 +12,9 @@ from holdfast.model.ids import branch_of, row_id, seq_of
 from holdfast.model.journal import Based, Entry, Row
 from holdfast.model.run import RunBody
 from holdfast.store.backends.base import Append, BranchRow, Create, Grow, JournalRow, RunRow
-from holdfast.store.chain import branch_mac, keyed_id, row_mac, run_mac
-from holdfast.store.codec.frame import seal
 from holdfast.store.committer import Committer, Ticket
 from holdfast.store.reader import History, Placed, Run
+from holdfast.store.seal.base import RunSeals, Seals
 
 PACK_BYTES = 32 * 1024
 """A run's rows are packed when this much of them is loose."""
@@ -32,8 +31,8 @@ class RunWriter:
     share commits too. Once a write was fenced or failed, every later one is refused.
     """
 
-    def __init__(self, committer: Committer, store_id: bytes, run: Run) -> None:
-        self._committer, self._store_id = committer, store_id
+    def __init__(self, committer: Committer, seals: RunSeals, run: Run) -> None:
+        self._committer, self._seals = committer, seals
         self.run = run
         self.base = -1
         self.life = -1
@@ -50,7 +49,7 @@ class RunWriter:
 
     def raise_epoch(self, raised: RunRow, body: RunBody, entry: Entry) -> None:
         """Take the run over: its new epoch and the entry that says so, in one commit."""
-        row = make_row(self._store_id, self._id + 1, self._mac, Row(self.base, -1, [entry]))
+        row = make_row(self._seals, self._id + 1, self._mac, Row(self.base, -1, [entry]))
         epoch = self.run.row.epoch
         self.finish(self._committer.submit(Append(no=raised.no, epoch=epoch, row=row, run=raised)))
         self.run = Run(row=raised, body=body)
@@ -77,13 +76,13 @@ class RunWriter:
             for entry in entries:
                 if type(entry) is Based:
                     self.base = id_
-            row = make_row(self._store_id, id_, self._mac, Row(self.base, turn, entries))
+            row = make_row(self._seals, id_, self._mac, Row(self.base, turn, entries))
             write = Append(
                 no=self.run.row.no,
                 epoch=self.run.row.epoch,
                 row=row,
                 run=None if body is None else self._changed(body),
-                intents=intents,
+                intents=[self._seals.mark(intent) for intent in intents] if intents else (),
                 pack_from=self._pack_from(row, is_end=body is not None),
             )
             self._id, self._mac = id_, row.mac
@@ -100,7 +99,7 @@ class RunWriter:
         return first
 
     def _changed(self, body: RunBody) -> RunRow:
-        row = make_run(self._store_id, self.run.row, body)
+        row = make_run(self._seals, self.run.row, body)
         self.run = Run(row=row, body=body)
         return row
 
@@ -132,26 +131,27 @@ class RunWriter:
         """Branch off after row `at` and make that the run's head."""
         if self._fault is not None:
             raise self._fault
-        run, store_id = self.run, self._store_id
+        run, seals = self.run, self._seals
         has_base = any(type(entry) is Based for entry in entries)
         made: list[tuple[RunRow, JournalRow]] = []
 
         def build(no: int) -> tuple[BranchRow, RunRow, JournalRow]:
             bare = BranchRow(
-                no=no, run=run.row.no, parent=branch_of(at.id), at=at.id, mac=b"", body=seal(b"")
+                no=no, run=run.row.no, parent=branch_of(at.id), at=at.id, mac=b"", body=b""
             )
-            branch = replace(bare, mac=branch_mac(store_id, bare, at.mac))
+            branch = seals.branch(bare, at.mac)
             id_ = row_id(no, seq_of(at.id) + 1)
             base = id_ if has_base else at.row.base
-            row = make_row(store_id, id_, branch.mac, Row(base, -1, entries))
-            changed = make_run(store_id, replace(run.row, head=no), run.body)
+            row = make_row(seals, id_, branch.mac, Row(base, -1, entries))
+            changed = make_run(seals, replace(run.row, head=no), run.body)
             made.append((changed, row))
             return branch, changed, row
 
         failpoint.reach("run.branching")
+        marks = [seals.mark(intent) for intent in intents]
         self.finish(
             self._committer.submit(
-                Grow(no=run.row.no, epoch=run.row.epoch, build=build, intents=intents)
+                Grow(no=run.row.no, epoch=run.row.epoch, build=build, intents=marks)
             )
         )
         failpoint.reach("run.branched")
@@ -161,26 +161,27 @@ class RunWriter:
         self.stand_at(base, row.id, row.mac, (row.id, len(row.body)))
 
 
-def create(committer: Committer, store_id: bytes, body: RunBody, entry: Entry) -> RunWriter | None:
+def create(committer: Committer, seals: Seals, body: RunBody, entry: Entry) -> RunWriter | None:
     """Make a run whose row 0 is `entry`; None when the id is taken already."""
-    kid = keyed_id(store_id, body.id)
-    made: list[tuple[RunRow, JournalRow]] = []
+    kid = seals.kid(body.id)
+    made: list[tuple[RunSeals, RunRow, JournalRow]] = []
 
     def build(no: int, branch_no: int) -> tuple[RunRow, BranchRow, JournalRow]:
-        bare = BranchRow(no=branch_no, run=no, parent=0, at=0, mac=b"", body=seal(b""))
-        branch = replace(bare, mac=branch_mac(store_id, bare, b""))
-        row = make_row(store_id, row_id(branch_no, 0), branch.mac, Row(-1, -1, [entry]))
+        mine = seals.new(no)
+        bare = BranchRow(no=branch_no, run=no, parent=0, at=0, mac=b"", body=b"")
+        branch = mine.branch(bare, b"")
+        row = make_row(mine, row_id(branch_no, 0), branch.mac, Row(-1, -1, [entry]))
         fresh = RunRow(no=no, kid=kid, epoch=1, head=branch_no, mac=b"", body=b"")
-        run = make_run(store_id, fresh, body)
-        made.append((run, row))
+        run = make_run(mine, fresh, body)
+        made.append((mine, run, row))
         return run, branch, row
 
     failpoint.reach("run.creating")
     if committer.finish(committer.submit(Create(kid=kid, build=build))) < 0:
         return None
     failpoint.reach("run.created")
-    run, row = made[-1]
-    writer = RunWriter(committer, store_id, Run(row=run, body=body))
+    mine, run, row = made[-1]
+    writer = RunWriter(committer, mine, Run(row=replace(run, key=b""), body=body))
     writer.stand_at(-1, row.id, row.mac, (row.id, len(row.body)))
     writer.life = row.id
     return writer
@@ -188,7 +189,7 @@ def create(committer: Committer, store_id: bytes, body: RunBody, entry: Entry) -
 
 def take_up(
     committer: Committer,
-    store_id: bytes,
+    seals: Seals,
     history: History,
     tail: tuple[int, int],
     *,
@@ -200,23 +201,22 @@ def take_up(
     `tail` is what `Records.tail` says of the run's head.
     """
     old = history.run
-    writer = RunWriter(committer, store_id, old)
+    mine = seals.of(old.row.no)
+    writer = RunWriter(committer, mine, old)
     last = history.last
     writer.stand_at(last.row.base, last.id, last.mac, tail)
     failpoint.reach("run.taking")
-    raised = make_run(store_id, replace(old.row, epoch=old.row.epoch + 1), body)
+    raised = make_run(mine, replace(old.row, epoch=old.row.epoch + 1), body)
     writer.raise_epoch(raised, body, entry)
     failpoint.reach("run.taken")
     return writer
 
 
-def make_run(store_id: bytes, row: RunRow, body: RunBody) -> RunRow:
-    """The catalog row that says `body`, sealed and hashed."""
-    changed = replace(row, body=seal(_encode(body)))
-    return replace(changed, mac=run_mac(store_id, changed))
+def make_run(seals: RunSeals, row: RunRow, body: RunBody) -> RunRow:
+    """The catalog row that says `body`, bound to its place."""
+    return seals.run(row, _encode(body))
 
 
-def make_row(store_id: bytes, id_: int, before: bytes, row: Row) -> JournalRow:
+def make_row(seals: RunSeals, id_: int, before: bytes, row: Row) -> JournalRow:
     """The journal row that follows the row with hash `before`."""
-    body = seal(_encode(row))
-    return JournalRow(id=id_, mac=row_mac(store_id, id_, before, body), body=body)
+    return seals.row(id_, before, _encode(row))

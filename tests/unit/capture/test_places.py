@@ -12,6 +12,7 @@ from holdfast.capture.places import parts
 from holdfast.capture.state import State
 from holdfast.capture.tracked import track
 from holdfast.store.backends.memory import MemoryObjects
+from holdfast.store.chain import Hashed
 from holdfast.store.chunks import CHUNK_BYTES_MIN, Chunks
 
 LONG = "x" * 200
@@ -248,7 +249,7 @@ def large(of: str) -> str:
 )
 def test_a_large_leaf_is_put_aside_and_comes_back(leaf: object) -> None:
     objects = MemoryObjects()
-    journal = Journal(aside=Chunks(objects))
+    journal = Journal(aside=Chunks(objects, Hashed(bytes(16))))
 
     journal.state.root["deep"] = {"leaf": leaf, 1: ["small"]}
     delta = journal.delta()
@@ -264,7 +265,7 @@ def test_a_large_leaf_is_put_aside_and_comes_back(leaf: object) -> None:
 
 def test_many_small_leaves_stay_where_they_are() -> None:
     objects = MemoryObjects()
-    journal = Journal(aside=Chunks(objects))
+    journal = Journal(aside=Chunks(objects, Hashed(bytes(16))))
 
     journal.state.root["m"] = ["x" * 1000 + str(n) for n in range(100)]
 
@@ -273,7 +274,7 @@ def test_many_small_leaves_stay_where_they_are() -> None:
 
 
 def test_the_checking_mode_reads_what_was_put_aside() -> None:
-    state = State(check=True, aside=Chunks(MemoryObjects()))
+    state = State(check=True, aside=Chunks(MemoryObjects(), Hashed(bytes(16))))
     state.base()
     state.root["leaf"] = large("a")
 

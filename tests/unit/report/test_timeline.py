@@ -308,7 +308,7 @@ def test_an_outcome_without_an_intent_is_damage(tmp_path: Path) -> None:
         known = found.reader.find("r")
         assert known is not None
         last = found.reader.history(known).last
-        writer = RunWriter(found.committer, found.reader.store_id, known)
+        writer = RunWriter(found.committer, found.reader.seals.of(known.row.no), known)
         writer.stand_at(-1, last.id, last.mac)
         call = Call(0, "pay", b"", 0, 0, False, [])
         _, ticket = writer.submit([Happened(call, "k", b"\x00\xc0", 0.0, 0.0, "call", None)])

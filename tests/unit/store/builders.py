@@ -15,6 +15,7 @@ from holdfast.model.run import Holder, RunBody
 from holdfast.store.backends.base import Records
 from holdfast.store.backends.memory import MemoryObjects, MemoryRecords
 from holdfast.store.backends.sqlite import FILE
+from holdfast.store.chain import Hashed
 from holdfast.store.chunks import Chunks
 from holdfast.store.committer import Committer
 from holdfast.store.reader import Reader, Run
@@ -33,7 +34,7 @@ class Bench:
 
     def start(self, run: str, rows: int = 0) -> RunWriter:
         """A new run with `rows` rows after its first."""
-        writer = create(self.committer, self.reader.store_id, body_of(run), resumed(1))
+        writer = create(self.committer, self.reader.seals, body_of(run), resumed(1))
         assert writer is not None
         for n in range(rows):
             add(writer, entry(n))
@@ -49,7 +50,7 @@ class Bench:
         found = self.find(run)
         return take_up(
             self.committer,
-            self.reader.store_id,
+            self.reader.seals,
             self.reader.history(found),
             self.records.tail(found.row.head),
             body=found.body,
@@ -67,7 +68,8 @@ class Bench:
 
 
 def bench(records: Records, store_id: bytes) -> Bench:
-    reader = Reader(records, store_id, Chunks(MemoryObjects()))
+    seals = Hashed(store_id)
+    reader = Reader(records, seals, Chunks(MemoryObjects(), seals))
     return Bench(records=records, committer=Committer(records), reader=reader)
 
 

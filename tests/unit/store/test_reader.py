@@ -13,7 +13,7 @@ from holdfast.errors import Damaged
 from holdfast.model.ids import Range, row_id
 from holdfast.model.journal import Redone
 from holdfast.store.backends.sqlite import SqliteRecords
-from holdfast.store.chain import branch_mac, keyed_id, row_mac
+from holdfast.store.chain import branch_mac, row_mac
 from holdfast.store.codec.frame import seal
 from holdfast.store.writer import make_run
 from tests.unit.store.builders import (
@@ -272,8 +272,8 @@ def test_a_branch_without_rows_is_damage(small: Bench, tmp_path: Path) -> None:
 def test_a_run_that_is_filed_under_the_name_of_another_is_damage(
     small: Bench, tmp_path: Path
 ) -> None:
-    store_id, row = small.reader.store_id, small.find("a").row
-    moved = make_run(store_id, replace(row, kid=keyed_id(store_id, "c")), body_of("a"))
+    seals, row = small.reader.seals, small.find("a").row
+    moved = make_run(seals.of(row.no), replace(row, kid=seals.kid("c")), body_of("a"))
     with tampering(tmp_path) as link:
         link.execute("UPDATE run SET kid=?, mac=? WHERE no=1", (moved.kid, moved.mac))
         link.execute("UPDATE run SET body=? WHERE no=1", (moved.body,))

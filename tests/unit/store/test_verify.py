@@ -191,7 +191,7 @@ class TestForged:
         with opened(tmp_path) as found:
             run = found.reader.find("r")
             assert run is not None
-            old = make_run(found.reader.store_id, replace(run.row, epoch=1), run.body)
+            old = make_run(found.reader.seals.of(run.row.no), replace(run.row, epoch=1), run.body)
         change(tmp_path, "UPDATE run SET epoch=?, mac=? WHERE no=1", old.epoch, old.mac)
 
         report = look(tmp_path)
@@ -202,7 +202,9 @@ class TestForged:
         with opened(path) as found:
             run = found.reader.find("short")
             assert run is not None
-            other = make_run(found.reader.store_id, run.row, replace(run.body, agent="other"))
+            other = make_run(
+                found.reader.seals.of(run.row.no), run.row, replace(run.body, agent="other")
+            )
         change(path, "UPDATE run SET body=?, mac=? WHERE no=1", other.body, other.mac)
 
         report = look(path)
@@ -215,7 +217,9 @@ class TestForged:
         with opened(path) as found:
             run = found.reader.find("short")
             assert run is not None
-            other = make_run(found.reader.store_id, replace(run.row, kid=bytes(16)), run.body)
+            other = make_run(
+                found.reader.seals.of(run.row.no), replace(run.row, kid=bytes(16)), run.body
+            )
         change(path, "UPDATE run SET kid=?, mac=? WHERE no=1", other.kid, other.mac)
 
         assert "it is filed under another id than it says" in named(look(path))
@@ -319,7 +323,7 @@ def _append(path: Path, run: str, entries: list[Entry]) -> None:
         known = found.reader.find(run)
         assert known is not None
         history = found.reader.history(known)
-        writer = RunWriter(found.committer, found.reader.store_id, known)
+        writer = RunWriter(found.committer, found.reader.seals.of(known.row.no), known)
         writer.stand_at(history.last.row.base, history.last.id, history.last.mac)
         _, ticket = writer.submit(entries)
         writer.finish(ticket)

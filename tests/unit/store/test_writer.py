@@ -45,7 +45,7 @@ def small(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
 def test_a_run_is_made_once(small: Bench) -> None:
     writer = small.start("a")
 
-    assert create(small.committer, small.reader.store_id, body_of("a"), resumed(1)) is None
+    assert create(small.committer, small.reader.seals, body_of("a"), resumed(1)) is None
     assert [resumed(1)] == small.entries("a")
     assert (1, 1) == (writer.run.row.epoch, small.find("a").row.epoch)
 
@@ -123,7 +123,7 @@ def test_a_takeover_that_read_before_another_wrote_is_refused(small: Bench) -> N
     with pytest.raises(Fenced):
         take_up(
             small.committer,
-            small.reader.store_id,
+            small.reader.seals,
             history,
             tail,
             body=found.body,
@@ -149,7 +149,7 @@ def test_a_takeover_does_not_fall_behind_rows_that_were_packed_meanwhile(
     with pytest.raises(Fenced):
         take_up(
             small.committer,
-            small.reader.store_id,
+            small.reader.seals,
             history,
             tail,
             body=found.body,

@@ -11,7 +11,10 @@ import msgspec
 
 
 class RunRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A run in the catalog: `kid` is its keyed id, `head` its branch that goes on."""
+    """A run in the catalog: `kid` is its keyed id, `head` its branch that goes on.
+
+    `key` is given to `Create` in an encrypted store: the run's own key, wrapped.
+    """
 
     no: int
     kid: bytes
@@ -19,6 +22,7 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     head: int
     mac: bytes
     body: bytes
+    key: bytes = b""
 
 
 class BranchRow(msgspec.Struct, frozen=True, kw_only=True):

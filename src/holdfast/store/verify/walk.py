@@ -22,8 +22,6 @@ from holdfast.store.backends.base import BranchRow, JournalRow, RunRow
 from holdfast.store.backends.connection import connect, named
 from holdfast.store.backends.schema import FORMAT
 from holdfast.store.backends.sqlite import FILE
-from holdfast.store.chain import check_branch, check_row, check_run, keyed_id
-from holdfast.store.codec.frame import open_frame
 from holdfast.store.open import Opened
 from holdfast.store.verify.inside import decode_value, references_in, states_of, values_of
 from holdfast.store.verify.lines import Lines
@@ -100,7 +98,7 @@ class _Verification:
     """One walk over one store."""
 
     def __init__(self, opened: Opened, *, deep: bool, progress: Progress) -> None:
-        self._records, self._store_id = opened.records, opened.records.store_id
+        self._records, self._seals = opened.records, opened.reader.seals
         self._chunks = opened.chunks
         self._path, self._deep, self._progress = opened.path, deep, progress
         self._findings: list[Finding] = []
@@ -195,9 +193,8 @@ class _Verification:
     def _body(self, row: RunRow, where: str) -> RunBody | None:
         self._run = None
         with self._finding(where):
-            check_run(self._store_id, row)
-            body = _opened(_decode_run, row.body, where)
-            if row.kid != keyed_id(self._store_id, body.id):
+            body = _decoded(_decode_run, self._seals.of(row.no).open_run(row), where)
+            if row.kid != self._seals.kid(body.id):
                 self._find(where, "it is filed under another id than it says")
             return body
         return None
@@ -210,7 +207,7 @@ class _Verification:
             if branch.parent:
                 first = seq_of(branch.at) + 1
                 before = self._mac_at(branch)
-            check_branch(self._store_id, branch, before)
+            self._seals.of(branch.run).check_branch(branch, before)
         if not line.grow(branch):
             self._find(where, f"it grew from branch {branch.parent}, which is not an older one")
         mac: bytes | None = branch.mac
@@ -250,14 +247,14 @@ class _Verification:
         self._rows += 1
         where = f"journal row {row.id:#x}"
         with self._finding(where):
-            if before is not None:
-                check_row(self._store_id, row, before)
+            seals = self._seals.of(branch.run)
+            payload = seals.open_row(row, before)
             self._bytes += len(row.body)
-            decoded = _opened(_decode_row, row.body, where)
+            decoded = _decoded(_decode_row, payload, where)
             for fault in line.read(branch, row.id, decoded):
                 self._find(where, fault)
             for intent in line.new_intents(branch, row.id, decoded):
-                if row.id not in self._records.intended(branch.run, intent):
+                if row.id not in self._records.intended(branch.run, seals.mark(intent)):
                     self._find(where, "an effect's intent in it is not indexed")
             for entry in decoded.entries:
                 self._read_values(entry, where)
@@ -291,9 +288,9 @@ class _Verification:
             self._find(where, "its agent is not the one its journal was started with")
 
 
-def _opened(decode: Callable[[bytes], T], body: bytes, where: str) -> T:
+def _decoded(decode: Callable[[bytes], T], payload: bytes, where: str) -> T:
     try:
-        return decode(open_frame(body, where))
+        return decode(payload)
     except (msgspec.DecodeError, RecursionError) as error:
         raise Damaged(where, f"it cannot be decoded ({error})") from error
 

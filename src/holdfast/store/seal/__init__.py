@@ -1,0 +1,1 @@
+"""What binds stored bytes to their place: hashes of open bytes, or seals made with keys."""
