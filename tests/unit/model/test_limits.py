@@ -5,7 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from holdfast.model.limits import SLA, Every, every, seconds
+from holdfast.model.failure import FailureKind
+from holdfast.model.limits import SLA, Every, Retry, dollars, every, seconds
 
 
 @pytest.mark.parametrize(
@@ -82,3 +83,68 @@ def test_a_cadence_that_never_comes_is_refused(turns: int) -> None:
 def test_limits_come_back_from_their_bytes() -> None:
     for limit in (SLA(max_recovery="30s", availability=0.5), Every(turns=3)):
         assert limit == msgspec.msgpack.decode(msgspec.msgpack.encode(limit), type=type(limit))
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [(7, 7.0), (0.5, 0.5), ("5", 5.0), ("$5.50", 5.5), (" 5 USD ", 5.0)]
+)
+def test_a_sum_is_read_as_people_write_it(text: float | str, value: float) -> None:
+    assert value == dollars(text)
+
+
+@pytest.mark.parametrize("text", ["", "five", "5 EUR", "-3", True, None])
+def test_what_is_no_sum_is_refused_with_an_example(text: str) -> None:
+    with pytest.raises(ValueError, match="is not a sum of US dollars; write it as"):
+        dollars(text)
+
+
+@pytest.mark.parametrize("value", [-1, float("inf"), float("nan")])
+def test_a_sum_is_finite_and_not_negative(value: float) -> None:
+    with pytest.raises(ValueError, match="finite number of US dollars"):
+        dollars(value)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [
+        ({"clock": "wall"}, "clock is 'resume' or 'catch_up', not 'wall'"),
+        ({"on_exhausted": "loop"}, "on_exhausted is 'escalate' or 'fail'"),
+        ({"recovery_budget": "a lot"}, "is not a sum of US dollars"),
+        ({"turn_usd": -1}, "finite number of US dollars"),
+        ({"criticality": 0.5}, "criticality raises the stake"),
+        ({"person": "soon"}, "is not a duration"),
+    ],
+)
+def test_a_word_that_says_nothing_is_refused_where_an_agent_is_declared(
+    wrong: dict[str, Any], why: str
+) -> None:
+    sla = SLA(**wrong)  # A record of an older version may hold it, and must be readable.
+
+    with pytest.raises(ValueError, match=why):
+        sla.check()
+
+
+def test_a_retry_says_on_which_kinds_and_classes() -> None:
+    retry = Retry(attempts=3, on=["transient", KeyError, FailureKind.BUG])
+
+    assert {FailureKind.TRANSIENT, FailureKind.BUG} == retry.kinds
+    assert (KeyError,) == retry.classes
+    assert {FailureKind.TRANSIENT, FailureKind.TIMEOUT} == Retry().kinds
+    assert (ValueError,) == Retry(on=ValueError).classes
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"attempts": 0},
+        {"attempts": 1000},
+        {"attempts": True},
+        {"base": "soon"},
+        {"cap": -1},
+        {"on": "sometimes"},
+        {"on": [int]},
+    ],
+)
+def test_a_retry_that_cannot_be_meant_is_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"attempts is|duration|FailureKind|on= takes"):
+        Retry(**wrong)
