@@ -285,6 +285,19 @@ def redone(run: holdfast.Run) -> list[Answer]:
     return _loop(run, ask)
 
 
+@holdfast.agent
+def asking(run: holdfast.Run) -> list[Answer]:
+    """Waits for a person, who answers as soon as the run has ended; the last one never does."""
+
+    def ask(turn: int) -> list[Answer]:
+        if turn < TURNS - 1:
+            return [got(run.ask(f"ask {turn}")), got(think(turn))]
+        late = {"what": "nobody", "token": "nobody"}
+        return [got(think(turn)), got(run.ask(f"ask {turn}", expires=0, default=late))]
+
+    return _loop(run, ask)
+
+
 AGENTS: dict[str, holdfast.Agent[..., Any]] = {
     agent.name: agent
     for agent in (
@@ -302,6 +315,7 @@ AGENTS: dict[str, holdfast.Agent[..., Any]] = {
         refused,
         failing,
         redone,
+        asking,
         gated,
     )
 }
@@ -312,7 +326,17 @@ KILLED = tuple(AGENTS)[:-1]
 
 
 def carry_out(store: holdfast.Store, name: str) -> list[Answer]:
-    """Run the agent to its end; where it fails or diverges, mend it as a person would."""
+    """Run the agent to its end; answer what it asks, and where it fails or diverges, mend it."""
+    while True:
+        try:
+            return _carry_out(store, name)
+        except holdfast.Waiting as waiting:
+            answer = _answer(waiting.text)
+            store.answer(waiting.question, answer)
+            got(answer)  # The person knows that it is recorded.
+
+
+def _carry_out(store: holdfast.Store, name: str) -> list[Answer]:
     agent = AGENTS[name]
     try:
         answers: list[Answer] = store.run(agent, id=RUN)

@@ -21,7 +21,7 @@ FIRST = {
     "threads": Failpoint(name="effect.recorded", nth=2),
     "refused": Failpoint(name="effect.declined", nth=2),
     **dict.fromkeys(
-        ("one_step", "idle", "large", "cancelled"), Failpoint(name="step.called", nth=2)
+        ("one_step", "idle", "large", "cancelled", "asking"), Failpoint(name="step.called", nth=2)
     ),
 }
 """The death after which every failpoint of the second life is tried."""

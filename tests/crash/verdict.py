@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from tests.crash.outside import Line, Outside
 
-WITHOUT_TOKEN = ("charge", "drawn")
-"""What has no token of its own: a refusal, and what the run drew for itself."""
+WITHOUT_TOKEN = ("charge", "drawn", "nobody")
+"""What has no token of its own: a refusal, what the run drew for itself, a default answer."""
 REPEATABLE = "book"
 """The world does this once for each idempotency key, however often it is asked."""
 

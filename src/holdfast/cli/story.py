@@ -6,7 +6,8 @@ from holdfast.cli.grid import Grid
 from holdfast.cli.stores import INTERRUPTED
 from holdfast.cli.text import clock, duration, moment, plural, short, size
 from holdfast.model.run import Status
-from holdfast.report.timeline import Doubt, Event, Timeline
+from holdfast.report.event import Event
+from holdfast.report.timeline import Doubt, Timeline
 
 COLUMNS = ("time", "turn", "what", "took", "bytes", "tokens", "outcome")
 

@@ -63,7 +63,7 @@ class Store(Verbs):
     def __init__(
         self, opened: Opened, clock: Clock, chance: random.Random, environment: Mapping[str, str]
     ) -> None:
-        super().__init__(opened, Lives(opened, clock, chance, environment))
+        super().__init__(opened, Lives(opened, clock, chance, environment), clock)
         self._clock, self._chance = clock, chance
         _stores.add(self)
 

@@ -10,6 +10,7 @@ import msgspec
 from holdfast import failpoint
 from holdfast.clock import Clock
 from holdfast.engine.agents import Agent
+from holdfast.engine.ask import still_waiting
 from holdfast.engine.facts import facts_of
 from holdfast.engine.faults import describe, to_error, to_exception
 from holdfast.engine.question import show
@@ -27,6 +28,7 @@ from holdfast.errors import (
     RunStopped,
     StoreError,
     UsageError,
+    Waiting,
 )
 from holdfast.model.journal import Entry, Facts, Failed, Finished, Resumed, Started
 from holdfast.model.run import Holder, RunBody, Status
@@ -126,6 +128,7 @@ class Launcher:
         done = self._known_end(order, found)
         if done is not None:
             return done
+        self._refuse_unanswered(order, found)
         if not self._opened.leases.take(found.row.no):
             raise self._held(found)
         try:
@@ -225,6 +228,13 @@ class Launcher:
             raise RunFailed(order.run, error.name, error.message) from to_exception(error)
         return None
 
+    def _refuse_unanswered(self, order: Order, found: StoredRun) -> None:
+        """A run that waits for a person does no work, and leaves no trace, until there is one."""
+        if found.body.status is Status.WAITING and not order.is_redo:
+            waits = still_waiting(self._opened, found, self._clock.now())
+            if waits is not None:
+                raise waits
+
     def _last(self, found: StoredRun) -> Entry:
         reader = self._opened.reader
         return reader.row(reader.end(found.row.head)).row.entries[-1]
@@ -251,6 +261,8 @@ class Launcher:
         match cause:
             case InDoubt():
                 status = Status.IN_DOUBT
+            case Waiting():
+                status = Status.WAITING
             case Diverged():
                 status = Status.DIVERGED
                 session.drop_pending()

@@ -7,6 +7,7 @@ import msgspec
 from holdfast.engine.faults import is_cut
 from holdfast.model.journal import (
     Answer,
+    Answered,
     Based,
     Call,
     Declined,
@@ -16,6 +17,7 @@ from holdfast.model.journal import (
     Intended,
     LoopLeft,
     Noted,
+    Questioned,
     Raised,
     Redone,
     Resumed,
@@ -38,7 +40,7 @@ class Record(msgspec.Struct):
     """
 
     call: Call
-    entry: Answer | Raised | Noted | Saved | Intended
+    entry: Answer | Raised | Noted | Saved | Intended | Questioned | Answered
     row: int
     index: int
     outcome: Happened | Declined | None = None
@@ -75,7 +77,7 @@ class Reading:
 
     def _take(self, entry: Entry, row: int, index: int) -> None:
         match entry:
-            case Answer() | Noted() | Saved() | Raised():
+            case Answer() | Noted() | Saved() | Raised() | Questioned() | Answered():
                 self.kept[key_of(entry.call)] = Record(entry.call, entry, row, index)
             case Intended():
                 self._intend(entry, row, index)

@@ -1,11 +1,13 @@
 """A person's word on an effect in doubt, recorded as its outcome."""
 
+import datetime as dt
+
 import msgspec
 
 from holdfast import failpoint
 from holdfast.clock import Clock
 from holdfast.engine.launch import Launcher
-from holdfast.errors import RunHeld, UsageError
+from holdfast.errors import AlreadyAnswered, RunHeld, UsageError
 from holdfast.model.journal import Call, Declined, Entry, Happened, Intended
 from holdfast.model.run import Status
 from holdfast.store.codec import values
@@ -15,11 +17,12 @@ from holdfast.store.reader import Run as StoredRun
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether the effect with this key happened, and what it gave back if it did."""
+    """Whether the effect with this key happened, what it gave back if it did, and who says so."""
 
     key: str
     happened: bool
     outcome: object = None
+    by: str | None = None
 
 
 def resolve(
@@ -29,11 +32,11 @@ def resolve(
     if not opened.leases.take(run.row.no):
         raise RunHeld(run.body.id, str(run.body.holder), "its start")
     try:
-        call = doubts(opened.reader.history(run)).get(verdict.key)
-        if call is None:
-            msg = f"run {run.body.id} has no effect in doubt with key {verdict.key}"
-            raise UsageError(msg)
-        entry = _entry(opened, call, verdict, clock.now())
+        history = opened.reader.history(run)
+        found = doubts(history).get(verdict.key)
+        if found is None:
+            raise _settled(history, verdict.key)
+        entry = _entry(opened, found.call, verdict, clock.now())
         writer = launcher.take(run, run.body.version)
         body = msgspec.structs.replace(writer.run.body, status=Status.RUNNING)
         _, ticket = writer.submit([entry], body=body)
@@ -44,20 +47,31 @@ def resolve(
         opened.leases.give(run.row.no)
 
 
-def doubts(history: History) -> dict[str, Call]:
+def doubts(history: History) -> dict[str, Intended]:
     """The effects of a run with an intent and no outcome, by key."""
-    open_: dict[str, Call] = {}
+    open_: dict[str, Intended] = {}
     for placed in [*history.outside, *history.rows]:
         for entry in placed.row.entries:
             if isinstance(entry, Intended):
-                open_[entry.key] = entry.call
+                open_[entry.key] = entry
             elif isinstance(entry, Happened | Declined):
                 open_.pop(entry.key, None)
     return open_
 
 
+def _settled(history: History, key: str) -> UsageError:
+    """There is no such doubt: who settled it, if it was one."""
+    for placed in reversed([*history.outside, *history.rows]):
+        for entry in placed.row.entries:
+            if isinstance(entry, Happened | Declined) and entry.key == key:
+                word = "happened" if isinstance(entry, Happened) else "not done"
+                at = f"{dt.datetime.fromtimestamp(entry.at, dt.UTC):%Y-%m-%d %H:%M:%S} UTC"
+                return AlreadyAnswered(key, f"settled as {word}", entry.by or entry.how, at)
+    return UsageError(f"run {history.run.body.id} has no effect in doubt with key {key}")
+
+
 def _entry(opened: Opened, call: Call, verdict: Verdict, now: float) -> Entry:
     if verdict.happened:
         value = opened.chunks.keep(values.encode(verdict.outcome, path="the outcome"))
-        return Happened(call, verdict.key, value, now, 0.0, "person", None)
-    return Declined(call, verdict.key, None, now, 0.0, "person")
+        return Happened(call, verdict.key, value, now, 0.0, "person", None, verdict.by)
+    return Declined(call, verdict.key, None, now, 0.0, "person", verdict.by)

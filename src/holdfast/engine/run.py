@@ -7,11 +7,13 @@ import inspect
 import random
 import uuid
 from collections.abc import Callable, Sequence
-from typing import ParamSpec, TypeVar, cast
+from typing import Any, ParamSpec, TypeVar, cast
 
 from holdfast import failpoint
 from holdfast.capture.tracked import TrackedDict
 from holdfast.engine import context
+from holdfast.engine.ask import NOTHING, ask_person
+from holdfast.engine.ask import question as ask_for
 from holdfast.engine.call import StepSpec, ask
 from holdfast.engine.drive import adrive, drive
 from holdfast.engine.question import Shape, name_of, unfold
@@ -81,6 +83,25 @@ class Run:
             self._session.writer.finish(ticket)
             failpoint.reach("checkpoint.saved")
         return id_
+
+    def ask(
+        self,
+        question: str,
+        options: Sequence[str] | None = None,
+        expires: float | str | None = None,
+        *,
+        default: object = NOTHING,
+    ) -> Any:  # noqa: ANN401 what the person says
+        """Ask a person, for as long as it takes, without holding a process.
+
+        Until somebody answers (`holdfast inbox`, `store.answer`) this raises `Waiting`, which ends
+        the process; the next `store.run` or `restart` goes on from here with the recorded answer.
+        `options` are the answers that count; after `expires` nobody can answer any more: `default`
+        is returned, or `Expired` raised. It waits for nothing, so an async agent calls it without
+        `await`.
+        """
+        wanted = ask_for(question, options, expires, default)
+        return ask_person(self._session, context.frame.get(), wanted)
 
     def usage(self) -> Usage:
         """Tokens the run has used so far, as its answers reported them; None is unknown."""

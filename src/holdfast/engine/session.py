@@ -44,6 +44,7 @@ from holdfast.policy.usage import total
 from holdfast.store.codec import values
 from holdfast.store.codec.wire import FORM_PLAIN
 from holdfast.store.committer import Ticket
+from holdfast.store.ledger import Ledger
 from holdfast.store.reader import History, Reader
 from holdfast.store.writer import RunWriter
 
@@ -94,6 +95,7 @@ class Session:
         self.stopped: BaseException | None = None
         self.is_over = False
         self.doing: dict[str, Call] = {}
+        self.ledger: Ledger | None = None
         self._pending: list[Entry] = []
         self.pending_serial = 0
         self._last: Ticket | None = None

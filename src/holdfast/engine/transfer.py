@@ -50,7 +50,7 @@ def collect(opened: Opened, run: Run) -> Parcel:
 
 def _collect(opened: Opened, run: Run) -> Parcel:
     reader = opened.reader
-    branches = reader.branches(run)
+    branches = reader.branches(run, with_ledger=True)
     rows: list[Item] = []
     chunks: dict[bytes, bytes] = {}
     for branch in branches:
@@ -196,7 +196,7 @@ class _Plan:
         if run is None:
             raise Damaged(f"run {self._body.id}", "it was imported and is not there")
         found: list[tuple[int, Row]] = []
-        for branch in reader.branches(run):
+        for branch in reader.branches(run, with_ledger=True):
             first = row_id(branch.no, _first_seq(branch.parent, branch.at))
             rows = reader.rows(branch.no, first, reader.end(branch.no))
             found += [(placed.id, placed.row) for placed in rows]

@@ -2,8 +2,10 @@
 
 from typing import Any
 
+from holdfast.clock import Clock
 from holdfast.engine import agents
 from holdfast.engine.agents import Agent
+from holdfast.engine.inbox import DOUBT, Inbox, Item, Word, verdict_of
 from holdfast.engine.launch import Order
 from holdfast.engine.life import Lives
 from holdfast.engine.readings import Readings
@@ -12,11 +14,12 @@ from holdfast.store.open import Opened
 
 
 class Verbs(Readings):
-    """Restart a run, settle a doubt."""
+    """Restart a run, settle a doubt, answer a question."""
 
-    def __init__(self, opened: Opened, lives: Lives) -> None:
+    def __init__(self, opened: Opened, lives: Lives, clock: Clock) -> None:
         super().__init__(opened)
         self._lives = lives
+        self._inbox = Inbox(opened, clock)
 
     def restart(
         self,
@@ -47,10 +50,61 @@ class Verbs(Readings):
             self._restart_order(id, agent, reason, is_redo=redo_turn)
         )
 
-    def resolve(self, id: str, key: str, *, happened: bool, outcome: object = None) -> None:  # noqa: A002 the public word
+    def resolve(
+        self,
+        id: str,  # noqa: A002 the public word
+        key: str,
+        *,
+        happened: bool,
+        outcome: object = None,
+        by: str | None = None,
+    ) -> None:
         """Say of an effect in doubt, by its key, whether it happened, and with which outcome."""
         self._refuse_if_closed()
-        self._lives.resolve(self._found(id), Verdict(key=key, happened=happened, outcome=outcome))
+        verdict = Verdict(key=key, happened=happened, outcome=outcome, by=by)
+        self._lives.resolve(self._found(id), verdict)
+
+    def inbox(self, *, all: bool = False) -> list[Item]:  # noqa: A002 the public word
+        """What waits for a person, oldest first: questions, approvals, effects in doubt.
+
+        `all` lists what was answered too.
+        """
+        self._refuse_if_closed()
+        return self._inbox.items(is_all=all)
+
+    def answer(
+        self,
+        id: str,  # noqa: A002 the public word
+        value: object,
+        *,
+        outcome: object = None,
+        by: str | None = None,
+    ) -> Item:
+        """Answer what waits in the inbox under `id`, or under an id that begins so.
+
+        A question takes its answer; an effect in doubt takes "happened", with its outcome, or
+        "not done". The first answer stands. `by` is who says it, else the user of this process.
+        """
+        self._refuse_if_closed()
+        return self._said(self._inbox.find(id), Word(what="answered", value=value, by=by), outcome)
+
+    def approve(self, id: str, *, by: str | None = None, note: str | None = None) -> Item:  # noqa: A002 the public word
+        """Allow the effect that waits in the inbox under `id`, once, with the arguments shown."""
+        self._refuse_if_closed()
+        return self._said(self._inbox.find(id), Word(what="approved", by=by, note=note))
+
+    def reject(self, id: str, *, by: str | None = None, note: str | None = None) -> Item:  # noqa: A002 the public word
+        """Refuse the effect that waits in the inbox under `id`; the agent gets `Rejected`."""
+        self._refuse_if_closed()
+        return self._said(self._inbox.find(id), Word(what="rejected", by=by, note=note))
+
+    def _said(self, item: Item, word: Word, outcome: object = None) -> Item:
+        run = self._found(item.run)
+        if item.kind != DOUBT:
+            self._inbox.say(run, item, word)
+        else:
+            self._lives.resolve(run, verdict_of(item, word, outcome))
+        return item
 
     def _restart_order(
         self, id_: str, agent: Agent[..., Any] | None, reason: str | None, *, is_redo: bool

@@ -12,14 +12,19 @@ HoldfastError
 │   ├── AgentMismatch          another agent, or other arguments, under a used run id
 │   ├── UnknownRun             no run of that id in the store
 │   ├── UnknownCheckpoint      no point of that name in the store
+│   ├── UnknownQuestion        nothing of that id waits in the inbox
+│   ├── AlreadyAnswered        somebody else answered first, or the time ran out
 │   ├── BadConfig              a configuration value that cannot be read
 │   └── Unsupported            this platform or file system is refused
 ├── RunStopped                 a run cannot go on by itself; sticky: the run raises it until it ends
 │   ├── RunFailed              the run ended with an error
 │   ├── InDoubt                an effect may or may not have happened
 │   ├── Diverged               the code asks something else than the journal recorded
+│   ├── Waiting                the run waits for a person
 │   └── Fenced                 another process took the run over
 ├── RunHeld                    another process works on the run now
+├── Expired                    nobody answered a question in time
+├── Rejected                   a person refused an effect
 ├── NotDone                    raised by an effect: surely nothing happened
 ├── StepError                  a recorded error whose class is not known here
 └── StoreError                 the store could not do its part
@@ -38,13 +43,16 @@ from holdfast.errors.base import (
 )
 from holdfast.errors.stopped import (
     Diverged,
+    Expired,
     Fenced,
     InDoubt,
     NotDone,
+    Rejected,
     RunFailed,
     RunHeld,
     RunStopped,
     StepError,
+    Waiting,
 )
 from holdfast.errors.storage import (
     Damaged,
@@ -57,6 +65,7 @@ from holdfast.errors.storage import (
 )
 from holdfast.errors.usage import (
     AgentMismatch,
+    AlreadyAnswered,
     BadConfig,
     ChangedInCall,
     ChangedOutside,
@@ -65,6 +74,7 @@ from holdfast.errors.usage import (
     NotStorable,
     UnknownAgent,
     UnknownCheckpoint,
+    UnknownQuestion,
     UnknownRun,
     Unsupported,
     UsageError,
@@ -73,11 +83,13 @@ from holdfast.errors.usage import (
 
 __all__ = [
     "AgentMismatch",
+    "AlreadyAnswered",
     "BadConfig",
     "ChangedInCall",
     "ChangedOutside",
     "Damaged",
     "Diverged",
+    "Expired",
     "Fenced",
     "HoldfastError",
     "InDoubt",
@@ -86,6 +98,7 @@ __all__ = [
     "NotDone",
     "NotInRun",
     "NotStorable",
+    "Rejected",
     "RunFailed",
     "RunHeld",
     "RunStopped",
@@ -97,8 +110,10 @@ __all__ = [
     "StoreUnwritable",
     "UnknownAgent",
     "UnknownCheckpoint",
+    "UnknownQuestion",
     "UnknownRun",
     "Unsupported",
     "UsageError",
+    "Waiting",
     "WrongLoop",
 ]

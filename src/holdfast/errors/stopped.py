@@ -58,6 +58,30 @@ class Diverged(RunStopped):
         )
 
 
+class Waiting(RunStopped):
+    """The run waits for a person; its question is in the inbox, and no process is needed."""
+
+    remedy = "answer it with `holdfast inbox`, then restart the run"
+
+    def __init__(self, run: str, question: str, kind: str, text: str) -> None:
+        super().__init__(run, question, kind, text)
+        self.run, self.question, self.kind, self.text = run, question, kind, text
+
+    @property
+    def command(self) -> str:
+        """What to type to answer it."""
+        act = "approve" if self.kind == "approval" else "answer"
+        rest = "" if self.kind == "approval" else " ANSWER"
+        return f"holdfast inbox {act} {self.question}{rest}"
+
+    def __str__(self) -> str:
+        asks = "an approval" if self.kind == "approval" else "an answer"
+        return (
+            f"run {self.run} waits for {asks}: {self.text}; "
+            f"`{self.command}`, then `holdfast restart {self.run}`"
+        )
+
+
 class Fenced(RunStopped):
     """Another process took the run over; this one wrote nothing more."""
 
@@ -85,6 +109,33 @@ class RunHeld(HoldfastError):
 
     def __str__(self) -> str:
         return f"run {self.run} is held by {self.holder} since {self.since}; {self.remedy}"
+
+
+class Expired(HoldfastError):
+    """Nobody answered a question in time; an answer that comes later is refused."""
+
+    remedy = "`holdfast restart ID --redo-turn` runs the turn anew and asks again"
+
+    def __init__(self, run: str, question: str, text: str) -> None:
+        super().__init__(run, question, text)
+        self.run, self.question, self.text = run, question, text
+
+    def __str__(self) -> str:
+        return f"run {self.run}: nobody answered in time: {self.text}; {self.remedy}"
+
+
+class Rejected(HoldfastError):
+    """A person refused the effect; it was not done."""
+
+    remedy = "let the agent do something else, or `holdfast restart ID --redo-turn` to ask again"
+
+    def __init__(self, run: str, effect: str, by: str, note: str = "") -> None:
+        super().__init__(run, effect, by, note)
+        self.run, self.effect, self.by, self.note = run, effect, by, note
+
+    def __str__(self) -> str:
+        why = f" ({self.note})" if self.note else ""
+        return f"run {self.run}: {self.by} rejected {self.effect}{why}; it was not done"
 
 
 class NotDone(HoldfastError):

@@ -151,6 +151,34 @@ class UnknownCheckpoint(UsageError):
         return f"{why} in the store at {self.store}; {self.remedy}"
 
 
+class UnknownQuestion(UsageError):
+    """Nothing of that id waits in the inbox of the store."""
+
+    remedy = "`holdfast inbox --all` lists what waits, and what was answered"
+
+    def __init__(self, question: str, store: str, why: str = "") -> None:
+        super().__init__(question, store, why)
+        self.question, self.store, self.why = question, store, why
+
+    def __str__(self) -> str:
+        why = self.why or f"nothing with id {self.question!r}"
+        return f"{why} in the inbox of the store at {self.store}; {self.remedy}"
+
+
+class AlreadyAnswered(UsageError):
+    """Somebody else was first, or the time ran out; what was said then stands."""
+
+    remedy = "`holdfast inbox show ID` prints what was said"
+
+    def __init__(self, question: str, word: str, by: str, at: str) -> None:
+        super().__init__(question, word, by, at)
+        self.question, self.word, self.by, self.at = question, word, by, at
+
+    def __str__(self) -> str:
+        by = f" by {self.by}" if self.by else ""
+        return f"{self.question} was {self.word}{by} at {self.at}; {self.remedy}"
+
+
 class BadConfig(UsageError):
     """A configuration value cannot be read."""
 

@@ -9,6 +9,7 @@ from typing import TypeAlias
 import msgspec
 
 from holdfast.model.ids import Range
+from holdfast.model.ledger import Opened, Said
 from holdfast.model.limits import SLA, Every
 from holdfast.model.run import Holder
 
@@ -156,7 +157,7 @@ class Intended(msgspec.Struct, frozen=True, array_like=True, tag=5):
 
 
 class Happened(msgspec.Struct, frozen=True, array_like=True, tag=6):
-    """An effect's outcome. `how` says what knew it: call, probe, repeat or person."""
+    """An effect's outcome. `how` says what knew it: call, probe, repeat or person (`by` whom)."""
 
     call: Call
     key: str
@@ -165,6 +166,7 @@ class Happened(msgspec.Struct, frozen=True, array_like=True, tag=6):
     took_s: float
     how: str
     usage: Usage | None
+    by: str | None = None
 
 
 class Declined(msgspec.Struct, frozen=True, array_like=True, tag=7):
@@ -179,6 +181,7 @@ class Declined(msgspec.Struct, frozen=True, array_like=True, tag=7):
     at: float
     took_s: float
     how: str
+    by: str | None = None
 
 
 class TurnEnded(msgspec.Struct, frozen=True, array_like=True, tag=8):
@@ -261,9 +264,40 @@ class Redone(msgspec.Struct, frozen=True, array_like=True, tag=14):
     reason: str | None
 
 
+class Questioned(msgspec.Struct, frozen=True, array_like=True, tag=33):
+    """The run asks a person and waits; `kind` is question, or approval of an effect.
+
+    `id` names it for people; `expires` is when its time runs out, and `default` what then counts
+    as the answer; `args` are the arguments of the effect to be approved.
+    """
+
+    call: Call
+    id: str
+    kind: str
+    text: str
+    options: list[str]
+    at: float
+    expires: float | None
+    default: bytes | None
+    args: bytes | None
+
+
+class Answered(msgspec.Struct, frozen=True, array_like=True, tag=34):
+    """The answer reached the run. `how`: answered, approved, rejected, default or expired."""
+
+    call: Call
+    id: str
+    how: str
+    value: bytes | None
+    by: str | None
+    note: str | None
+    at: float
+
+
 Entry: TypeAlias = (
     Started | Resumed | Answer | Raised | Noted | Intended | Happened | Declined
     | TurnEnded | LoopLeft | Based | Saved | Finished | Failed | Redone
+    | Opened | Questioned | Answered | Said
 )  # fmt: skip
 
 

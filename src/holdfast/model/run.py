@@ -13,6 +13,7 @@ class Status(StrEnum):
     FAILED = "failed"
     IN_DOUBT = "in doubt"
     DIVERGED = "diverged"
+    WAITING = "waiting"
 
 
 NEXT: dict[Status, frozenset[Status]] = {
@@ -21,6 +22,7 @@ NEXT: dict[Status, frozenset[Status]] = {
     Status.FAILED: frozenset({Status.RUNNING}),
     Status.IN_DOUBT: frozenset({Status.RUNNING}),
     Status.DIVERGED: frozenset({Status.RUNNING}),
+    Status.WAITING: frozenset({Status.RUNNING}),
 }
 """Which status may follow which; a finished run stays finished."""
 

@@ -85,7 +85,7 @@ def _database(link: sqlite3.Connection, opened: Opened) -> tuple[list[Part], lis
     )
     runs: list[RunSize] = []
     for run in opened.reader.runs():
-        branches = [branch.no for branch in opened.reader.branches(run)]
+        branches = [branch.no for branch in opened.reader.branches(run, with_ledger=True)]
         mine = [loose.get(no, (0, 0)) for no in branches]
         packed = [packs.get(no, (0, 0, 0)) for no in branches]
         used = sum(size for _, size in mine) + sum(size for _, _, size in packed)
@@ -122,7 +122,7 @@ def entries(opened: Opened, run: Run) -> list[Part]:
 
 
 def _entries(opened: Opened, run: Run) -> Iterator[Entry]:
-    for branch in opened.reader.branches(run):
+    for branch in opened.reader.branches(run, with_ledger=True):
         first = row_id(branch.no, seq_of(branch.at) + 1 if branch.parent else 0)
         for placed in opened.reader.rows(branch.no, first, opened.reader.end(branch.no)):
             yield from placed.row.entries

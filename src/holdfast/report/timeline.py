@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from holdfast.errors import Damaged, NotStorable
 from holdfast.model.journal import (
     Answer,
+    Answered,
     Based,
     Call,
     Declined,
@@ -25,6 +26,7 @@ from holdfast.model.journal import (
     Intended,
     LoopLeft,
     Noted,
+    Questioned,
     Raised,
     Redone,
     Resumed,
@@ -33,8 +35,10 @@ from holdfast.model.journal import (
     TurnEnded,
     Usage,
 )
+from holdfast.model.ledger import Opened, Said
 from holdfast.model.run import Status
 from holdfast.policy.usage import total
+from holdfast.report.event import Event
 from holdfast.store.chunks import is_reference, length
 from holdfast.store.codec import values
 from holdfast.store.reader import Placed, Reader, Run
@@ -46,34 +50,6 @@ _short = reprlib.Repr()
 _short.maxlevel = 3
 _short.maxdict = _short.maxlist = _short.maxtuple = _short.maxset = _short.maxfrozenset = 4
 _short.maxstring = _short.maxother = _short.maxlong = 60
-
-
-class Event(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that happened; what does not apply, or is not known, is None.
-
-    `kind` is started, resumed, step, effect, note, turn, base, checkpoint, redone, finished or
-    failed. An effect is one event however often it was tried; `at` is when it was first meant.
-    `row` is the journal row, as errors name it.
-    """
-
-    kind: str
-    row: str
-    at: dt.datetime | None = None
-    turn: int | None = None
-    name: str | None = None
-    asked: str | None = None
-    is_inside: bool = False
-    outcome: str | None = None
-    how: str | None = None
-    key: str | None = None
-    attempts: int | None = None
-    value: str | None = None
-    error: str | None = None
-    took_s: float | None = None
-    bytes: int | None = None
-    model: str | None = None
-    tokens_in: int | None = None
-    tokens_out: int | None = None
 
 
 class Doubt(msgspec.Struct, frozen=True, kw_only=True):
@@ -193,6 +169,10 @@ class _Teller:
                 self._ended(entry)
             case LoopLeft():
                 self._seen(entry.turn)
+            case Questioned() | Answered():
+                self._asked(entry)
+            case Opened() | Said():
+                pass  # They stand in the ledger, beside the run's history.
 
     def _begun(self, entry: Started | Resumed) -> None:
         self._began = entry.at
@@ -256,6 +236,21 @@ class _Teller:
             error = None if entry.error is None else _error(entry.error)
             event = replace(event, outcome="not done", error=error)
         self.events[known] = event
+
+    def _asked(self, entry: Questioned | Answered) -> None:
+        if isinstance(entry, Questioned):
+            self._effects[entry.id] = len(self.events)
+            event = self._call("question", entry.call)
+            event = replace(event, at=when(entry.at), name=entry.kind, asked=entry.text)
+            self._add(replace(event, key=entry.id, outcome="waiting"))
+            return
+        known = self._effects.get(entry.id)
+        if known is None:
+            raise Damaged(f"journal row {self._row}", f"question {entry.id} was never asked")
+        value = None if entry.value is None else shown(entry.value)
+        self.events[known] = replace(
+            self.events[known], outcome=entry.how, how=entry.by, value=value
+        )
 
     def _kept(self, entry: TurnEnded | Saved | Based) -> None:
         self._seen(entry.turn)

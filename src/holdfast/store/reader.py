@@ -12,6 +12,7 @@ import msgspec
 from holdfast.errors import Damaged
 from holdfast.model.ids import Range, branch_of, row_id, seq_of
 from holdfast.model.journal import Based, Row
+from holdfast.model.ledger import Opened
 from holdfast.model.run import RunBody
 from holdfast.store.backends.base import BranchRow, JournalRow, Records, RunRow
 from holdfast.store.chunks import Chunks, is_reference
@@ -149,9 +150,32 @@ class Reader:
         """The id of the first row of the line of history that ends in `head`."""
         return row_id(self.line(head)[0].no, 0)
 
-    def branches(self, run: Run) -> list[BranchRow]:
-        """Every branch of a run, oldest first, checked."""
-        return [self._branch(row.no) for row in self._records.branches(run.row.no)]
+    def branches(self, run: Run, *, with_ledger: bool = False) -> list[BranchRow]:
+        """Every branch of a run's history, oldest first, checked; or what stands beside it too."""
+        found = [self._branch(row.no) for row in self._records.branches(run.row.no)]
+        return found if with_ledger else [each for each in found if not self._is_ledger(each)]
+
+    def ledger(self, run: Run) -> BranchRow | None:
+        """The branch that is the ledger of a run, if there is one; the oldest one counts."""
+        found = self.branches(run, with_ledger=True)
+        return next((each for each in found if self._is_ledger(each)), None)
+
+    def _is_ledger(self, branch: BranchRow) -> bool:
+        """Whether a branch stands beside its run's history, as its ledger."""
+        if not branch.parent or seq_of(branch.at):
+            return False
+        first = self.row(row_id(branch.no, _first_seq(branch)))
+        return any(isinstance(entry, Opened) for entry in first.row.entries)
+
+    def root(self, run: Run) -> Run:
+        """The run that a run was forked from first of all, or the run itself."""
+        no = self.line(run.row.head)[0].run
+        if no == run.row.no:
+            return run
+        rows = self._records.runs(no + 1, 1)
+        if not rows or rows[0].no != no:
+            raise Damaged(f"run number {no}", "it is named but not there")
+        return self._open_run(rows[0])
 
     def end(self, branch: int) -> int:
         """The id of a branch's newest row."""
@@ -159,6 +183,10 @@ class Reader:
         if last is None:
             raise Damaged(f"branch {branch}", "it holds no rows")
         return last.id
+
+    def tail(self, branch: int) -> tuple[int, int]:
+        """The id of the first row of a branch that is not packed (-1: none), and their bytes."""
+        return self._records.tail(branch)
 
     def intended(self, run: int, intent: bytes, head: int) -> int:
         """In how many rows this intent is on the line of history that ends in `head`."""

@@ -32,7 +32,7 @@ class RunWriter:
     """
 
     def __init__(self, committer: Committer, seals: RunSeals, run: Run) -> None:
-        self._committer, self._seals = committer, seals
+        self.committer, self._seals = committer, seals
         self.run = run
         self.base = -1
         self.life = -1
@@ -51,7 +51,7 @@ class RunWriter:
         """Take the run over: its new epoch and the entry that says so, in one commit."""
         row = make_row(self._seals, self._id + 1, self._mac, Row(self.base, -1, [entry]))
         epoch = self.run.row.epoch
-        self.finish(self._committer.submit(Append(no=raised.no, epoch=epoch, row=row, run=raised)))
+        self.finish(self.committer.submit(Append(no=raised.no, epoch=epoch, row=row, run=raised)))
         self.run = Run(row=raised, body=body)
         self.life = row.id
         self._id, self._mac = row.id, row.mac
@@ -86,7 +86,7 @@ class RunWriter:
                 pack_from=self._pack_from(row, is_end=body is not None),
             )
             self._id, self._mac = id_, row.mac
-            return row, self._committer.submit(write)
+            return row, self.committer.submit(write)
 
     def _pack_from(self, row: JournalRow, *, is_end: bool) -> int:
         """Where a pack that ends with `row` begins; -1 as long as none is due."""
@@ -106,7 +106,7 @@ class RunWriter:
     def finish(self, ticket: Ticket) -> None:
         """Wait until a queued row is durable."""
         try:
-            done = self._committer.finish(ticket)
+            done = self.committer.finish(ticket)
         except Exception as error:
             self._fault = error
             raise
@@ -115,7 +115,7 @@ class RunWriter:
     async def afinish(self, ticket: Ticket) -> None:
         """Wait until a queued row is durable while the event loop goes on."""
         try:
-            done = await self._committer.afinish(ticket)
+            done = await self.committer.afinish(ticket)
         except Exception as error:
             self._fault = error
             raise
@@ -150,7 +150,7 @@ class RunWriter:
         failpoint.reach("run.branching")
         marks = [seals.mark(intent) for intent in intents]
         self.finish(
-            self._committer.submit(
+            self.committer.submit(
                 Grow(no=run.row.no, epoch=run.row.epoch, build=build, intents=marks)
             )
         )

@@ -201,6 +201,17 @@ class RecordsContract:
         assert [row_id(2, 2)] == records.intended(1, b"i")
         assert row_id(1, 2) == there(records.last(1)).id
 
+    def test_a_branch_beside_the_history_leaves_the_run_as_it_is(self, records: Records) -> None:
+        """It grows like any other; the run's row keeps its head and its body."""
+        records.commit([create(b"a")])
+        before = records.run(b"a")
+
+        done = records.commit([grow(1, at=row_id(1, 0), head=2, is_aside=True)])
+
+        assert [row_id(2, 1)] == done
+        assert before == records.run(b"a")
+        assert [1, 2] == [each.no for each in records.branches(1)]
+
     def test_a_fenced_branch_is_not_grown(self, records: Records) -> None:
         """Under another epoch, or for a run that does not exist, nothing is even built."""
         records.commit([create(b"a")])

@@ -53,15 +53,27 @@ def append(
     return Append(no=no, epoch=epoch, row=row, run=run, intents=intents, pack_from=pack_from)
 
 
-def grow(no: int, *, at: int, head: int, epoch: int = 1, intents: Sequence[bytes] = ()) -> Grow:
-    """Branch run `no` off after row `at`; the test expects the number `head` for the branch."""
+def grow(
+    no: int,
+    *,
+    at: int,
+    head: int,
+    epoch: int = 1,
+    intents: Sequence[bytes] = (),
+    is_aside: bool = False,
+) -> Grow:
+    """Branch run `no` off after row `at`; the test expects the number `head` for the branch.
 
-    def build(branch: int) -> tuple[BranchRow, RunRow, JournalRow]:
+    `is_aside` leaves the run's head where it is.
+    """
+
+    def build(branch: int) -> tuple[BranchRow, RunRow | None, JournalRow]:
         assert head == branch
         parent, seq = branch_of(at), seq_of(at)
+        run = RunRow(no=no, kid=b"a", epoch=epoch, head=branch, mac=mac("grown"), body=b"grown")
         return (
             BranchRow(no=branch, run=no, parent=parent, at=at, mac=mac("b", branch), body=b"b"),
-            RunRow(no=no, kid=b"a", epoch=epoch, head=branch, mac=mac("grown"), body=b"grown"),
+            None if is_aside else run,
             journal_row(branch, seq + 1),
         )
 

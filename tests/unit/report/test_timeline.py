@@ -13,9 +13,9 @@ import holdfast
 from holdfast.clock import SystemClock
 from holdfast.errors import Damaged
 from holdfast.model.journal import Call, Happened
+from holdfast.report.event import Event
 from holdfast.report.timeline import (
     SHOWN_BYTES_MAX,
-    Event,
     Timeline,
     shown,
     timeline,

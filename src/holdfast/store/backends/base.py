@@ -70,11 +70,14 @@ class Append(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Grow(msgspec.Struct, frozen=True, kw_only=True):
-    """Start a branch while `epoch` is still the run's epoch; `build` is given its number."""
+    """Start a branch while `epoch` is still the run's epoch; `build` is given its number.
+
+    Without a row of the run the head stays where it is: the branch stands beside its history.
+    """
 
     no: int
     epoch: int
-    build: Callable[[int], tuple[BranchRow, RunRow, JournalRow]]
+    build: Callable[[int], tuple[BranchRow, RunRow | None, JournalRow]]
     intents: Sequence[bytes] = ()
 
 

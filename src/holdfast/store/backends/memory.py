@@ -152,7 +152,8 @@ class _Tables:
             return -1
         branch, run, row = write.build(_next(self.branches))
         self.branches[branch.no] = branch
-        self._update(run)
+        if run is not None:
+            self._update(run)
         self.rows[row.id] = row
         self._index(write.no, write.intents, row.id)
         return row.id

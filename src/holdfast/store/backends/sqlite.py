@@ -171,7 +171,8 @@ class SqliteRecords:
             return -1
         branch, run, row = write.build(self._next_branch())
         self._insert_branch(branch)
-        self._update(run, write.epoch)
+        if run is not None:
+            self._update(run, write.epoch)
         link.execute("INSERT INTO j VALUES (?,?,?)", (row.id, row.mac, row.body))
         self._index(write.no, write.intents, row.id)
         self._begun.append(row)

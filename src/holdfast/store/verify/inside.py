@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import msgspec
 
 from holdfast.errors import Damaged, NotStorable
-from holdfast.model import journal
+from holdfast.model import journal, ledger
 from holdfast.store.chunks import is_reference
 from holdfast.store.codec import values
 
@@ -66,12 +66,27 @@ def values_of(entry: journal.Entry) -> Iterator[tuple[str, bytes]]:
             yield "result of the run", entry.value
         case journal.Saved():
             yield "state at a checkpoint", entry.state
+        case journal.Questioned() | journal.Answered() | ledger.Said():
+            yield from _of_question(entry)
         case journal.Raised() | journal.Declined() | journal.Failed() if (
             entry.error and entry.error.args is not None
         ):
             yield "arguments of an error", entry.error.args
         case _:
             pass
+
+
+def _of_question(
+    entry: journal.Questioned | journal.Answered | ledger.Said,
+) -> Iterator[tuple[str, bytes]]:
+    match entry:
+        case journal.Questioned():
+            found = {"default": entry.default, "arguments": entry.args}
+        case journal.Answered() | ledger.Said():
+            found = {"answer": entry.value}
+    for name, data in found.items():
+        if data is not None:
+            yield f"{name} of question {entry.id}", data
 
 
 def states_of(entry: journal.Entry) -> Iterator[tuple[str, bytes]]:

@@ -1,0 +1,252 @@
+"""The inbox: questions, approvals and effects in doubt that wait for a person, and the answers."""
+
+import datetime as dt
+import os
+import pwd
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from holdfast.clock import Clock
+from holdfast.engine.ask import (
+    APPROVAL,
+    QUESTION,
+    is_expired,
+    open_questions,
+    question_key,
+    word,
+)
+from holdfast.engine.question import show
+from holdfast.engine.resolve import Verdict, doubts
+from holdfast.errors import AlreadyAnswered, NotStorable, UnknownQuestion, UsageError
+from holdfast.model.journal import Call, Intended, Questioned
+from holdfast.model.ledger import Said
+from holdfast.model.run import Status
+from holdfast.policy.standing import Standing
+from holdfast.store.codec import values
+from holdfast.store.ledger import Ledger
+from holdfast.store.open import Opened
+from holdfast.store.reader import Run
+
+DOUBT = "doubt"
+HAPPENED = "happened"
+NOT_DONE = "not done"
+NAME_CHARS_MAX = 200
+
+
+class Item(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that waits for a person, or waited.
+
+    `kind` is question, approval or doubt; `state` is open, answered, approved, rejected or
+    expired; `arguments` are those of the effect that is to be approved or is in doubt. Times are
+    seconds since 1970.
+    """
+
+    id: str
+    kind: str
+    run: str
+    text: str
+    state: str = "open"
+    options: list[str] = msgspec.field(default_factory=list)
+    arguments: dict[str, object] | None = None
+    default: object = None
+    since: float
+    expires: float | None = None
+    answer: object = None
+    by: str | None = None
+    note: str | None = None
+    at: float | None = None
+
+
+class Word(msgspec.Struct, frozen=True, kw_only=True):
+    """What a person says of an item: answered (with a value), approved or rejected."""
+
+    what: str
+    value: object = None
+    by: str | None = None
+    note: str | None = None
+
+
+class Inbox:
+    """What waits in one store."""
+
+    def __init__(self, opened: Opened, clock: Clock) -> None:
+        self._opened, self._clock = opened, clock
+
+    def items(self, *, is_all: bool = False) -> list[Item]:
+        """What waits, oldest first; `is_all` adds what was said before."""
+        found: list[Item] = []
+        for run in self._opened.reader.runs():
+            found += self._open(run)
+            found += self._closed(run) if is_all else ()
+        return sorted(found, key=lambda item: item.since)
+
+    def of(self, run: Run) -> list[Item]:
+        """What waits, or waited, in one run."""
+        return [*self._open(run), *(item for item in self._closed(run) if item.run == run.body.id)]
+
+    def find(self, text: str) -> Item:
+        """The item whose id is or begins with `text`, open or not."""
+        alike = self._alike(text, self._open) or self._alike(text, self._closed)
+        if len(alike) != 1:
+            why = f"more than one thing whose id begins with {text!r}" if alike else ""
+            raise UnknownQuestion(text, str(self._opened.path), why)
+        return alike[0]
+
+    def _alike(self, text: str, look: Callable[[Run], Iterator[Item]]) -> list[Item]:
+        runs = self._opened.reader.runs() if text else ()
+        return [item for run in runs for item in look(run) if item.id.startswith(text)]
+
+    def _open(self, run: Run) -> Iterator[Item]:
+        """What of a run waits: looked for only where its status says that something may."""
+        reader = self._opened.reader
+        if run.body.status is Status.IN_DOUBT:
+            for intended in doubts(reader.history(run)).values():
+                yield self._doubt(run, intended)
+        if run.body.status is Status.WAITING or self._is_left(run):
+            asked = open_questions(reader.history(run))
+            words = self._ledger(run).read().words if asked else {}
+            for each in asked:
+                if self._key(run, each.id) not in words:
+                    yield self._question(run, each)
+
+    def _is_left(self, run: Run) -> bool:
+        """Whether a process that is gone may have left a question behind without its end."""
+        return run.body.status is Status.RUNNING and not self._opened.leases.is_held(run.row.no)
+
+    def _question(self, run: Run, asked: Questioned) -> Item:
+        return Item(
+            id=asked.id,
+            kind=asked.kind,
+            run=run.body.id,
+            text=asked.text,
+            state="expired" if is_expired(asked, self._clock.now()) else "open",
+            options=asked.options,
+            arguments=None if asked.args is None else self._arguments(asked.args, asked.call),
+            default=self._shown(asked.default),
+            since=asked.at,
+            expires=asked.expires,
+        )
+
+    def _doubt(self, run: Run, intended: Intended) -> Item:
+        call = intended.call
+        return Item(
+            id=intended.key,
+            kind=DOUBT,
+            run=run.body.id,
+            text=f"did {show(call.name, call.asked)} happen?",
+            options=[HAPPENED, NOT_DONE],
+            arguments=self._arguments(intended.args, call),
+            since=intended.at,
+        )
+
+    def _closed(self, run: Run) -> Iterator[Item]:
+        """What people have said of questions of a run and of its forks."""
+        if self._opened.reader.ledger(run) is None:
+            return
+        for said in self._ledger(run).read().words.values():
+            yield Item(
+                id=said.id,
+                kind=said.kind,
+                run=said.run,
+                text=said.text,
+                state=said.word,
+                since=said.asked,
+                answer=self._shown(said.value),
+                by=said.by,
+                note=said.note,
+                at=said.at,
+            )
+
+    def say(self, run: Run, item: Item, said: Word) -> None:
+        """Record a person's word on an open question; the first one stands."""
+        id_ = item.id
+        asked = next(
+            (each for each in open_questions(self._opened.reader.history(run)) if each.id == id_),
+            None,
+        )
+        if asked is None:
+            if item.at is None:
+                raise UnknownQuestion(id_, str(self._opened.path))
+            raise AlreadyAnswered(id_, item.state, item.by or "", _moment(item.at))
+        value = _value(asked, said)
+        kept = None if value is None else self._opened.chunks.keep(value)
+        key, now, by = self._key(run, id_), self._clock.now(), _name(said.by)
+
+        def make(standing: Standing) -> Said:
+            known = standing.words.get(key)
+            if known is not None:
+                raise AlreadyAnswered(id_, known.word, known.by or "", _moment(known.at))
+            if asked.expires is not None and is_expired(asked, now):
+                raise AlreadyAnswered(id_, "expired", "", _moment(asked.expires))
+            return word(
+                asked, run.body.id, key, said.what, at=now, value=kept, by=by, note=said.note
+            )
+
+        self._ledger(run).add(now, make)
+
+    def _arguments(self, data: bytes, call: Call) -> dict[str, object]:
+        """Arguments by name; in short where a class of theirs is not known here."""
+        try:
+            found = self._opened.reader.value(data)
+        except NotStorable:
+            found = {each.name: each.brief for each in call.asked}
+        assert isinstance(found, dict)
+        return found
+
+    def _shown(self, data: bytes | None) -> object:
+        try:
+            return None if data is None else self._opened.reader.value(data)
+        except NotStorable as unknown:
+            return f"<{unknown.type_name}>"
+
+    def _ledger(self, run: Run) -> Ledger:
+        return Ledger(self._opened.committer, self._opened.reader, run)
+
+    def _key(self, run: Run, id_: str) -> bytes:
+        return question_key(self._opened.reader.store_id, run.body.id, id_)
+
+
+def verdict_of(item: Item, said: Word, outcome: object) -> Verdict:
+    """What an answer says of an effect in doubt."""
+    if said.what != "answered" or said.value not in item.options:
+        known = " or ".join(map(repr, item.options))
+        raise UsageError(f"{item.id} is an effect in doubt; answer {known}")
+    happened = said.value == HAPPENED
+    if outcome is not None and not happened:
+        raise UsageError(f"an effect that was {NOT_DONE} has no outcome")
+    return Verdict(key=item.id, happened=happened, outcome=outcome, by=_name(said.by))
+
+
+def _value(asked: Questioned, said: Word) -> bytes | None:
+    """The value of an answer; `UsageError` where the word does not fit the question."""
+    if (asked.kind == APPROVAL) != (said.what != "answered"):
+        how = "approve or reject it" if asked.kind == APPROVAL else "answer it"
+        raise UsageError(f"{asked.id} is {_a(asked.kind)}: {how}")
+    if asked.kind != QUESTION:
+        return None
+    if asked.options and said.value not in asked.options:
+        known = ", ".join(map(repr, asked.options))
+        raise UsageError(f"{said.value!r} is not an answer to {asked.id}; it takes {known}")
+    return values.encode(said.value, path="the answer")
+
+
+def _a(kind: str) -> str:
+    return f"an {kind}" if kind == APPROVAL else f"a {kind}"
+
+
+def _name(by: str | None) -> str:
+    """Who says it: as given, else the user of the operating system."""
+    if by is None:
+        try:
+            return pwd.getpwuid(os.getuid()).pw_name
+        except KeyError:
+            return f"uid {os.getuid()}"
+    if not by.strip() or len(by) > NAME_CHARS_MAX or not by.isprintable():
+        msg = f"a name is printable text of at most {NAME_CHARS_MAX} characters, not {by!r}"
+        raise UsageError(msg)
+    return by
+
+
+def _moment(at: float) -> str:
+    return f"{dt.datetime.fromtimestamp(at, dt.UTC):%Y-%m-%d %H:%M:%S} UTC"
