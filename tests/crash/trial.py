@@ -16,6 +16,7 @@ import msgspec
 
 import holdfast
 from holdfast.clock import SystemClock
+from holdfast.engine.handle import given_key
 from holdfast.store.open import open_store
 from holdfast.store.verify import verify
 from holdfast.testing.kill import Failpoint, Syscall, attach
@@ -197,5 +198,7 @@ def _check_store(order: Order) -> None:
 
 def check_whole(path: Path) -> None:
     """Every byte of the store is what was written, and all that was acknowledged is there."""
-    with contextlib.closing(open_store(path, SystemClock(), must_exist=True)) as opened:
+    with contextlib.closing(
+        open_store(path, SystemClock(), key=given_key(), must_exist=True)
+    ) as opened:
         assert [] == verify(opened, deep=True).findings

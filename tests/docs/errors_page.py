@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from holdfast import errors
 from holdfast.cli.main import EXITS
-from holdfast.errors import base, stopped, storage, usage
+from holdfast.errors import base, keys, stopped, storage, usage
 
 HEAD = """# Errors
 
@@ -23,7 +23,7 @@ def page() -> str:
 
 def classes() -> list[type[errors.HoldfastError]]:
     """Every error class, in the order in which the modules define them."""
-    modules = (base, usage, stopped, storage)
+    modules = (base, usage, stopped, storage, keys)
     found = dict.fromkeys(cls for each in modules for cls in vars(each).values() if _is_error(cls))
     assert {cls.__name__ for cls in found} == set(errors.__all__)
     return list(found)

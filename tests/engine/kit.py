@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import holdfast
 from holdfast import failpoint
 from holdfast.clock import Clock, SystemClock
+from holdfast.engine.handle import given_key
 from holdfast.model.journal import Entry
 from holdfast.store.open import open_store
 
@@ -84,7 +85,7 @@ class Stage:
 
     def journal(self, id_: str = RUN) -> list[Entry]:
         """Every entry on the run's line of history, oldest first."""
-        opened = open_store(self.path, SystemClock())
+        opened = open_store(self.path, SystemClock(), key=given_key())
         try:
             run = opened.reader.find(id_)
             assert run is not None

@@ -5,6 +5,7 @@ import pytest
 
 import holdfast
 from holdfast.clock import SystemClock
+from holdfast.engine.handle import given_key
 from holdfast.model.journal import Based, TurnEnded
 from holdfast.store.chunks import is_reference
 from holdfast.store.open import open_store
@@ -20,7 +21,7 @@ def files(stage: Stage) -> list[int]:
 
 
 def looked_at(stage: Stage) -> Report:
-    opened = open_store(stage.path, SystemClock())
+    opened = open_store(stage.path, SystemClock(), key=given_key())
     try:
         return verify(opened, deep=True)
     finally:

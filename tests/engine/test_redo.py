@@ -8,6 +8,7 @@ import pytest
 
 import holdfast
 from holdfast.clock import SystemClock
+from holdfast.engine.handle import given_key
 from holdfast.store.open import open_store
 from tests.engine.kit import RUN, Crash, Stage, World, text
 
@@ -115,7 +116,7 @@ def test_the_old_branch_is_kept(stage: Stage, world: World) -> None:
     branch = stage.info().branch
     stage.restart(agent_of(lambda _run, _turn: chat("new")), redo_turn=True)
 
-    opened = open_store(stage.path, SystemClock())
+    opened = open_store(stage.path, SystemClock(), key=given_key())
     run = opened.reader.find(RUN)
     assert run is not None
     reader = opened.reader

@@ -10,6 +10,7 @@ import pytest
 
 import holdfast
 from holdfast.clock import SystemClock
+from holdfast.engine.handle import given_key
 from holdfast.engine.parcel import MAGIC, Parcel, from_bytes, to_bytes
 from holdfast.engine.transfer import admit, collect
 from holdfast.store.open import Opened, open_store
@@ -19,7 +20,7 @@ from tests.engine.kit import RUN, Crash, Stage, World, text
 
 @contextmanager
 def opened(path: Path) -> Iterator[Opened]:
-    found = open_store(path, SystemClock())
+    found = open_store(path, SystemClock(), key=given_key())
     try:
         yield found
     finally:

@@ -16,11 +16,13 @@ from holdfast.errors import BadConfig
 FORMATS = ("table", "json", "jsonl")
 FILE = "holdfast.toml"
 PREFIX = "HOLDFAST_"
-SWITCHES = {"HOLDFAST_TRACEBACK", "HOLDFAST_FAILPOINT"}
+SWITCHES = {"HOLDFAST_TRACEBACK", "HOLDFAST_FAILPOINT", "HOLDFAST_PASSPHRASE"}
 """Variables that are no settings."""
 FILE_BYTES_MAX = 1024 * 1024
 
 _SECRET = re.compile(r"secret|token|passw|credential|api_?key|private|auth", re.IGNORECASE)
+_KEY = re.compile(r"(file|env|vault):|passphrase$")
+"""Forms of a key's place that say nothing of the key."""
 _USERINFO = re.compile(r"(?<=://)[^/@\s]+(?=@)")
 
 
@@ -51,6 +53,11 @@ class Config:
         return Path(self.settings["store"].value)
 
     @property
+    def key(self) -> str:
+        """Where the store's key is found; empty: the store is not encrypted."""
+        return str(self.settings["key"].value)
+
+    @property
     def app(self) -> tuple[str, ...]:
         """The modules in which agents are looked up."""
         return tuple(self.settings["app"].value)
@@ -77,7 +84,8 @@ def load(flags: Mapping[str, Any], environ: Mapping[str, str], cwd: Path) -> Con
 
 def hide(key: str, value: object) -> object:
     """The value as it may be printed."""
-    if _SECRET.search(key):
+    is_odd_key = key == "key" and value and not _KEY.match(str(value))
+    if _SECRET.search(key) or is_odd_key:
         return "(hidden)"
     return _USERINFO.sub("(hidden)", value) if isinstance(value, str) else value
 
@@ -162,4 +170,4 @@ def _modules(value: object, where: str) -> tuple[str, ...]:
     return found
 
 
-DEFAULTS: Mapping[str, Any] = {"store": ".holdfast", "app": (), "output": "table"}
+DEFAULTS: Mapping[str, Any] = {"store": ".holdfast", "key": "", "app": (), "output": "table"}

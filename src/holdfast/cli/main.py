@@ -48,6 +48,10 @@ EXITS: dict[type[BaseException], int] = {
     errors.StoreError: 1,
     errors.StoreNotFound: 3,
     errors.NewerFormat: 2,
+    errors.KeyNeeded: 2,
+    errors.WrongKey: 2,
+    errors.NotEncrypted: 2,
+    errors.RunErased: 3,
     errors.Damaged: 7,
 }
 """Error → exit status; the nearest class in the error's line of ancestors counts."""

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli.config import Config, load
+from holdfast.cli.config import PREFIX, Config, load
 
 
 class Format(StrEnum):
@@ -68,4 +68,8 @@ def settings(
         "output": None if output is None else str(output),
         "app": app or None,
     }
-    return load(flags, os.environ, Path.cwd())
+    found = load(flags, os.environ, Path.cwd())
+    if found.key:
+        # As if the user had said so: whatever this command opens or starts finds its key there.
+        os.environ[f"{PREFIX}KEY"] = found.key
+    return found

@@ -7,6 +7,7 @@ from itertools import islice
 from pathlib import Path
 
 from holdfast.clock import SystemClock
+from holdfast.engine.handle import given_key
 from holdfast.errors import UnknownRun
 from holdfast.model.run import RunInfo, Status
 from holdfast.store.open import Opened, open_store
@@ -22,7 +23,13 @@ SQLITE_SOUND = (3, 51, 3)
 @contextlib.contextmanager
 def opened(path: Path, *, must_be_whole: bool = True) -> Iterator[Opened]:
     """The store at `path`, which must exist, to be read."""
-    found = open_store(path, SystemClock(), must_exist=True, must_be_whole=must_be_whole)
+    found = open_store(
+        path,
+        SystemClock(),
+        key=given_key(),
+        must_exist=True,
+        must_be_whole=must_be_whole,
+    )
     try:
         yield found
     finally:

@@ -16,15 +16,20 @@ from holdfast.engine.life import Lives
 from holdfast.engine.verbs import Verbs
 from holdfast.errors import UsageError
 from holdfast.model.ids import check_run_id
+from holdfast.ondemand import OnDemand
 from holdfast.store.leases import STALL_S
 from holdfast.store.open import Opened, open_store
 
 if TYPE_CHECKING:
-    pass
+    from holdfast.store.keys import spec
+    from holdfast.store.seal.provider import KeyProvider
+else:
+    spec = OnDemand("holdfast.store.keys.spec")  # It loads cryptography.
 
 T = TypeVar("T")
 
 DIRECTORY = ".holdfast"
+KEY = "HOLDFAST_KEY"
 RUNS_MAX = 100_000
 
 _stores: "weakref.WeakSet[Store]" = weakref.WeakSet()
@@ -35,9 +40,20 @@ def open_path(path: str | os.PathLike[str] | None = None) -> Path:
     return Path(path or os.environ.get("HOLDFAST_STORE") or DIRECTORY).expanduser()
 
 
+def given_key(key: "str | KeyProvider | None" = None) -> "KeyProvider | None":
+    """The given key, else `$HOLDFAST_KEY`, else none; an empty text is none too."""
+    asked = os.environ.get(KEY, "") if key is None else key
+    return (
+        (spec.provider_of(asked, os.environ) if asked else None)
+        if isinstance(asked, str)
+        else asked
+    )
+
+
 def open(  # noqa: A001 the public name is holdfast.open
     path: str | os.PathLike[str] | None = None,
     *,
+    key: "str | KeyProvider | None" = None,
     must_exist: bool = False,
     clock: Clock | None = None,
     chance: random.Random | None = None,
@@ -46,12 +62,16 @@ def open(  # noqa: A001 the public name is holdfast.open
 ) -> "Store":
     """Open the store at `path`, `$HOLDFAST_STORE` or `./.holdfast`, making it if it is new.
 
+    With a `key` (`file:PATH`, `env:NAME`, `passphrase`, `cmd:COMMAND`, `vault:…` or a provider;
+    else `$HOLDFAST_KEY`) a new store is encrypted, and one that is not encrypted is refused.
     `stall` is how many seconds a holder of a run may show no sign of life before another process
     may take the run; `environment` names the variables whose values are recorded with runs;
     `clock` and `chance` are for tests.
     """
     clock = clock or SystemClock()
-    opened = open_store(open_path(path), clock, must_exist=must_exist, stall_s=stall)
+    opened = open_store(
+        open_path(path), clock, key=given_key(key), must_exist=must_exist, stall_s=stall
+    )
     names = [environment] if isinstance(environment, str) else environment
     allowed = {name: os.environ[name] for name in names if name in os.environ}
     return Store(opened, clock, chance or random.SystemRandom(), allowed)

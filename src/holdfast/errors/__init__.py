@@ -14,6 +14,9 @@ HoldfastError
 │   ├── UnknownCheckpoint      no point of that name in the store
 │   ├── UnknownQuestion        nothing of that id waits in the inbox
 │   ├── AlreadyAnswered        somebody else answered first, or the time ran out
+│   ├── RunErased              the run was erased, nothing of it can be read
+│   ├── RunShared              forks read the run's rows, so it cannot be erased alone
+│   ├── KeyUnusable            the place named for a key does not give one
 │   ├── BadConfig              a configuration value that cannot be read
 │   └── Unsupported            this platform or file system is refused
 ├── RunStopped                 a run cannot go on by itself; sticky: the run raises it until it ends
@@ -33,6 +36,9 @@ HoldfastError
     ├── StoreClosed            the handle was closed, or crossed a fork
     ├── StoreUnwritable        the disk is full, read-only, or failing
     ├── NewerFormat            written by a newer Holdfast
+    ├── KeyNeeded              the store is encrypted, and no key was given
+    ├── WrongKey               the key is not the one this was encrypted with
+    ├── NotEncrypted           a key was given for a store that is not encrypted
     └── Damaged                stored bytes are not what was written
 
 Facts travel in `args`, so an error survives a process boundary; `remedy` says what to do next.
@@ -40,6 +46,14 @@ Facts travel in `args`, so an error survives a process boundary; `remedy` says w
 
 from holdfast.errors.base import (
     HoldfastError,
+)
+from holdfast.errors.keys import (
+    KeyNeeded,
+    KeyUnusable,
+    NotEncrypted,
+    RunErased,
+    RunShared,
+    WrongKey,
 )
 from holdfast.errors.stopped import (
     Diverged,
@@ -93,14 +107,19 @@ __all__ = [
     "Fenced",
     "HoldfastError",
     "InDoubt",
+    "KeyNeeded",
+    "KeyUnusable",
     "NestedCall",
     "NewerFormat",
     "NotDone",
+    "NotEncrypted",
     "NotInRun",
     "NotStorable",
     "Rejected",
+    "RunErased",
     "RunFailed",
     "RunHeld",
+    "RunShared",
     "RunStopped",
     "StepError",
     "StoreBusy",
@@ -115,5 +134,6 @@ __all__ = [
     "Unsupported",
     "UsageError",
     "Waiting",
+    "WrongKey",
     "WrongLoop",
 ]

@@ -1,11 +1,13 @@
 """A store's path → everything that reads and writes it; the one place that names backends."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from holdfast.clock import Clock
-from holdfast.errors import Damaged, StoreClosed, StoreNotFound
+from holdfast.errors import Damaged, NotEncrypted, StoreClosed, StoreNotFound
+from holdfast.ondemand import OnDemand
 from holdfast.store.backends.directory import Directory
 from holdfast.store.backends.fs import RealFs
 from holdfast.store.backends.place import prepare
@@ -15,6 +17,13 @@ from holdfast.store.chunks import Chunks
 from holdfast.store.committer import Committer
 from holdfast.store.leases import STALL_S, Leases
 from holdfast.store.reader import Reader
+from holdfast.store.seal.base import Seals
+
+if TYPE_CHECKING:
+    from holdfast.store.seal import unlock
+    from holdfast.store.seal.provider import KeyProvider
+else:
+    unlock = OnDemand("holdfast.store.seal.unlock")  # It loads cryptography.
 
 
 class Opened(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,19 +55,22 @@ def open_store(
     path: Path,
     clock: Clock,
     *,
+    key: "KeyProvider | None" = None,
     must_exist: bool = False,
     must_be_whole: bool = True,
     stall_s: float = STALL_S,
 ) -> Opened:
     """Open the embedded store at `path`, making it unless `must_exist`.
 
+    With a `key` a new store is encrypted, and one that is not encrypted is refused.
     `must_be_whole` refuses a store that misses acknowledged work; `verify` opens it to look.
     """
     if must_exist and not (path / FILE).exists():
         raise StoreNotFound(str(path))
     prepare(path)
-    records = SqliteRecords(path, clock)
+    records = SqliteRecords(path, clock, None if key is None else unlock.maker(key))
     try:
+        seals = _seals(path, records, key)
         if must_be_whole:
             _refuse_missing(path, records.missing())
         leases = Leases(path, clock, stall_s)
@@ -66,7 +78,6 @@ def open_store(
         records.close()
         raise
     objects = Directory(path / "objects", RealFs())
-    seals = Hashed(records.store_id)
     chunks = Chunks(objects, seals)
     return Opened(
         path=path,
@@ -77,6 +88,14 @@ def open_store(
         chunks=chunks,
         objects=objects,
     )
+
+
+def _seals(path: Path, records: SqliteRecords, key: "KeyProvider | None") -> Seals:
+    if records.is_sealed:
+        return unlock.unlocked(records, key, str(path))
+    if key is not None:
+        raise NotEncrypted(str(path))
+    return Hashed(records.store_id)
 
 
 def _refuse_missing(path: Path, lost: list[int]) -> None:

@@ -99,6 +99,10 @@ class Faulty:
         """As the records below."""
         return self._records.intended(run, intent)
 
+    def key(self, no: int) -> bytes | None:
+        """As the records below."""
+        return self._records.key(no)
+
     def revive(self) -> None:
         """As the records below."""
         self._records.revive()

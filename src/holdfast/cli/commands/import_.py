@@ -9,6 +9,7 @@ from holdfast.cli.options import AsJson, Output, StorePath, closing, settings
 from holdfast.cli.output import emit
 from holdfast.cli.text import plural
 from holdfast.clock import SystemClock
+from holdfast.engine.handle import given_key
 from holdfast.engine.parcel import from_bytes
 from holdfast.engine.transfer import admit
 from holdfast.errors import UsageError
@@ -44,7 +45,7 @@ def import_(
         except ValueError as error:
             raise UsageError(str(error)) from None
     parcel = from_bytes(_read(file), str(file))
-    found = open_store(config.store, SystemClock())
+    found = open_store(config.store, SystemClock(), key=given_key())
     try:
         run = admit(found, parcel, as_)
     finally:

@@ -37,11 +37,15 @@ class BranchRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JournalRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One commit of one run."""
+    """One commit of one run.
+
+    A row out of a sealed pack is open already and says after which hash it stands: `before`.
+    """
 
     id: int
     mac: bytes
     body: bytes
+    before: bytes | None = None
 
 
 class Create(msgspec.Struct, frozen=True, kw_only=True):
@@ -118,6 +122,9 @@ class Records(Protocol):
 
     def intended(self, run: int, intent: bytes) -> list[int]:
         """Ids of the rows of a run that record this intent, in order."""
+
+    def key(self, no: int) -> bytes | None:
+        """The wrapped key of a run, or (0) of the store; None where there is none."""
 
     def revive(self) -> None:
         """After a failed commit: open anew and read what stands. No-op on a sound backend."""

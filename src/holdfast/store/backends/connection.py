@@ -2,12 +2,12 @@
 
 import contextlib
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from holdfast import failpoint
 from holdfast.errors import Damaged, NewerFormat, StoreBusy, StoreError, StoreUnwritable
-from holdfast.store.backends.schema import FORMAT, TABLES
+from holdfast.store.backends.schema import FORMAT, SEALED, SEALED_TABLES, TABLES
 
 APPLICATION = 0x484F4C44
 """`HOLD`: says whose file it is."""
@@ -54,20 +54,47 @@ def _set(link: sqlite3.Connection, file: Path) -> None:
             raise StoreUnwritable(str(file), f"SQLite did not take {name}={wanted}: {found}")
 
 
-def create(link: sqlite3.Connection, store_id: bytes) -> None:
-    """Make the tables if the file is new; a kill leaves it new."""
+def create(
+    link: sqlite3.Connection, store_id: bytes, root: Callable[[bytes], bytes] | None = None
+) -> None:
+    """Make the tables if the file is new; a kill leaves it new.
+
+    `root` makes an encrypted store: it is given the store's id and returns the store's own key.
+    """
     if link.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
         return
+    key = None if root is None else root(store_id)
     failpoint.reach("store.creating")
     with transaction(link):
         for sql in TABLES.values():
             link.execute(sql)
         link.execute("INSERT INTO meta VALUES ('store_id', ?)", (store_id,))
         link.execute("INSERT INTO meta VALUES ('incompat', ?), ('compat', ?)", (b"", b""))
+        if key is not None:
+            mark_sealed(link, key)
         link.execute("INSERT INTO meta VALUES ('pad', ?)", (b"",))
         link.execute(f"PRAGMA application_id={APPLICATION}")
         link.execute(f"PRAGMA user_version={FORMAT}")
     failpoint.reach("store.created")
+
+
+def mark_sealed(link: sqlite3.Connection, key: bytes) -> None:
+    """Inside a transaction: make it an encrypted store, whose own wrapped key is `key`."""
+    for sql in SEALED_TABLES.values():
+        link.execute(sql)
+    link.execute("UPDATE meta SET value=? WHERE key='incompat'", (SEALED.encode(),))
+    link.execute("INSERT INTO key VALUES (0, ?)", (key,))
+
+
+def is_sealed(link: sqlite3.Connection) -> bool:
+    """Whether the store says that it is encrypted."""
+    return SEALED in _features(link)
+
+
+def _features(link: sqlite3.Connection) -> set[str]:
+    found = link.execute("SELECT value FROM meta WHERE key='incompat'").fetchone()
+    value = found[0] if found else b""
+    return {*(value.decode("utf-8", "replace") if type(value) is bytes else str(value)).split()}
 
 
 def check(link: sqlite3.Connection, file: Path) -> bytes:
@@ -78,15 +105,16 @@ def check(link: sqlite3.Connection, file: Path) -> bytes:
     if link.execute("PRAGMA application_id").fetchone()[0] != APPLICATION or version < FORMAT:
         raise Damaged(str(file), "this is not a database of Holdfast")
     # Compared as pairs, not by name: a trigger may bear the name of a table.
-    found = link.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall()
-    if odd := {*found} ^ {*TABLES.items()}:
+    found = {*link.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall()}
+    features = _features(link) if ("meta", TABLES["meta"]) in found else set()
+    if unknown := features - {SEALED}:
+        flags = ", ".join(sorted(unknown))
+        raise NewerFormat(str(file.parent), f"{version} with {flags}", str(FORMAT))
+    wanted = TABLES | SEALED_TABLES if SEALED in features else TABLES
+    if odd := found ^ {*wanted.items()}:
         name = min(str(name) for name, _ in odd)
         raise Damaged(f"{file}, schema", f"{name} is not defined as Holdfast defines it")
     meta = dict(link.execute("SELECT key, value FROM meta").fetchall())
-    if meta.get("incompat"):
-        asked = meta["incompat"]
-        flags = asked.decode("utf-8", "replace") if isinstance(asked, bytes) else str(asked)
-        raise NewerFormat(str(file.parent), f"{version} with {flags}", str(FORMAT))
     store_id = meta.get("store_id")
     if not isinstance(store_id, bytes) or len(store_id) != 16:  # noqa: PLR2004 a store id has 16 bytes
         raise Damaged(f"{file}, meta", "the store has no id")

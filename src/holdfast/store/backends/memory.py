@@ -77,6 +77,10 @@ class MemoryRecords:
         found = self._read().intents
         return sorted(id_ for no, known, id_ in found if (no, known) == (run, intent))
 
+    def key(self, no: int) -> bytes | None:
+        """The wrapped key of a run."""
+        return self._read().keys.get(no)
+
     def revive(self) -> None:
         """Nothing to do: a commit here has no unknown outcome."""
 
@@ -104,6 +108,7 @@ class _Tables:
     branches: dict[int, BranchRow] = field(default_factory=dict)
     rows: dict[int, JournalRow] = field(default_factory=dict)
     intents: set[tuple[int, bytes, int]] = field(default_factory=set)
+    keys: dict[int, bytes] = field(default_factory=dict)
 
     def copy(self) -> "_Tables":
         return _Tables(
@@ -111,6 +116,7 @@ class _Tables:
             branches=self.branches.copy(),
             rows=self.rows.copy(),
             intents=self.intents.copy(),
+            keys=self.keys.copy(),
         )
 
     def find(self, kid: bytes) -> RunRow | None:
@@ -142,7 +148,9 @@ class _Tables:
         if self.find(write.kid) is not None:
             return -1
         run, branch, row = write.build(_next(self.runs), _next(self.branches))
-        self.runs[run.no] = run
+        self.runs[run.no] = replace(run, key=b"")
+        if run.key:
+            self.keys[run.no] = run.key
         self.branches[branch.no] = branch
         self.rows[row.id] = row
         return run.no
@@ -163,7 +171,7 @@ class _Tables:
         return run is not None and run.epoch == epoch
 
     def _update(self, run: RunRow) -> None:
-        self.runs[run.no] = replace(run, kid=self.runs[run.no].kid)
+        self.runs[run.no] = replace(run, kid=self.runs[run.no].kid, key=b"")
 
     def _index(self, run: int, intents: Sequence[bytes], row: int) -> None:
         self.intents.update((run, intent, row) for intent in intents)

@@ -5,7 +5,8 @@ transaction, after it was read back; whoever reads rows does not see the differe
 """
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol
 
 import msgspec
 
@@ -19,6 +20,70 @@ CACHE_PACKS = 4
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(list[tuple[bytes, bytes]]).decode
+
+
+class Around:
+    """Where a pack stands, looked up when a packer asks."""
+
+    def __init__(self, link: sqlite3.Connection, first: int) -> None:
+        self._link, self._first = link, first
+
+    def run(self) -> int:
+        """The number of the run whose rows they are."""
+        return int(self._branch()[0])
+
+    def key(self) -> bytes | None:
+        """The run's wrapped key."""
+        found = self._link.execute("SELECT body FROM key WHERE no=?", (self.run(),)).fetchone()
+        return found[0] if found else None
+
+    def before(self, end: Callable[[bytes], bytes]) -> bytes:
+        """The hash that the first row follows: of the row before it, or of its branch.
+
+        `end` says which hash is the last in the body of a pack.
+        """
+        asked = (self._first - 1,)
+        if found := self._link.execute("SELECT mac FROM j WHERE id=?", asked).fetchone():
+            return bytes(found[0])
+        if found := self._link.execute("SELECT body FROM pack WHERE id=?", asked).fetchone():
+            return end(bytes(found[0]))
+        return bytes(self._branch()[1])
+
+    def _branch(self) -> tuple[int, bytes]:
+        no = branch_of(self._first)
+        found = self._link.execute("SELECT run, mac FROM branch WHERE no=?", (no,)).fetchone()
+        if found is None or type(found[0]) is not int or type(found[1]) is not bytes:
+            raise Damaged(f"branch {no}", "it is named but not there")
+        return found[0], found[1]
+
+
+class Packer(Protocol):
+    """Rows ↔ the body of a pack."""
+
+    def open(self, rows: Sequence[JournalRow], around: Around) -> list[JournalRow]:
+        """Rows of the journal as a pack keeps them."""
+
+    def pack(self, rows: Sequence[JournalRow], around: Around) -> bytes:
+        """The body of a pack of rows that `open` gave."""
+
+    def unpack(self, first: int, last: int, body: bytes, around: Around) -> list[JournalRow]:
+        """The rows that `pack` was given; `Damaged` for any others."""
+
+
+class OpenPacker:
+    """Packs of a store that is not encrypted: rows as they stand."""
+
+    def open(self, rows: Sequence[JournalRow], around: Around) -> list[JournalRow]:  # noqa: ARG002 only a sealed pack is bound to its place
+        """The rows as they are."""
+        return list(rows)
+
+    def pack(self, rows: Sequence[JournalRow], around: Around) -> bytes:  # noqa: ARG002 as above
+        """The body of a pack of these rows."""
+        return make(rows)
+
+    def unpack(self, first: int, last: int, body: bytes, around: Around) -> list[JournalRow]:  # noqa: ARG002 as above
+        """The rows of a pack."""
+        return unpack(first, last, body)
 
 
 def make(rows: Sequence[JournalRow]) -> bytes:
@@ -40,16 +105,18 @@ def unpack(first: int, last: int, body: bytes) -> list[JournalRow]:
     ]
 
 
-def write(link: sqlite3.Connection, first: int, last: int) -> None:
+def write(link: sqlite3.Connection, packer: Packer, first: int, last: int) -> None:
     """Inside a transaction: put the rows from `first` to `last` into a pack."""
     known = link.execute("SELECT 1 FROM pack WHERE id=?", (last,)).fetchone()
     if known is None:
         rows = _without_gap(read_rows(link, first, last))
         first = rows[0].id
+        around = Around(link, first)
+        kept = packer.open(rows, around)
         failpoint.reach("pack.writing")
-        link.execute("INSERT INTO pack VALUES (?,?,?)", (last, first, make(rows)))
+        link.execute("INSERT INTO pack VALUES (?,?,?)", (last, first, packer.pack(kept, around)))
         body = link.execute("SELECT body FROM pack WHERE id=?", (last,)).fetchone()[0]
-        assert rows == unpack(first, last, body), "a pack reads back as it was written"
+        assert kept == packer.unpack(first, last, body, around), "a pack reads back as written"
         failpoint.reach("pack.written")
     link.execute("DELETE FROM j WHERE id BETWEEN ? AND ?", (first, last))
 
@@ -73,7 +140,8 @@ def _without_gap(rows: list[JournalRow]) -> list[JournalRow]:
 class Packs:
     """Reads packs; the last few are kept, because rows are read in runs."""
 
-    def __init__(self) -> None:
+    def __init__(self, packer: Packer) -> None:
+        self._packer = packer
         self._kept: dict[int, list[JournalRow]] = {}
 
     def rows(self, link: sqlite3.Connection, first: int, last: int) -> Iterator[JournalRow]:
@@ -106,7 +174,9 @@ class Packs:
             found = link.execute("SELECT body FROM pack WHERE id=?", (last,)).fetchone()
             if found is None or type(found[0]) is not bytes:
                 raise Damaged(f"pack {last:#x}", "it is named but not there")
-            rows = unpack(first, last, found[0])
+            if type(first) is not int:
+                raise Damaged(f"pack {last:#x}", f"it begins with {first!r}")
+            rows = self._packer.unpack(first, last, found[0], Around(link, first))
         self._kept[last] = rows
         while len(self._kept) > CACHE_PACKS:
             del self._kept[next(iter(self._kept))]

@@ -25,6 +25,11 @@ TABLES = {
 }
 """Name of each table or index → its exact definition; a store with any other is refused."""
 
+SEALED = "sealed"
+"""The *incompat* feature of a store that is encrypted."""
+SEALED_TABLES = {"key": "CREATE TABLE key (no INTEGER PRIMARY KEY, body BLOB NOT NULL)"}
+"""What such a store has besides: wrapped keys, the store's own as number 0."""
+
 APPEND = (
     "INSERT INTO j SELECT ?, ?, ? WHERE (SELECT epoch FROM run WHERE no=?)=? "
     "AND (EXISTS (SELECT 1 FROM j WHERE id=?) OR EXISTS (SELECT 1 FROM pack WHERE id=?)) "

@@ -4,14 +4,13 @@ import contextlib
 import secrets
 import sqlite3
 import threading
-from collections.abc import Iterator, Sequence
-from itertools import chain
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from holdfast import failpoint
 from holdfast.clock import Clock
 from holdfast.errors import Damaged, StoreClosed, StoreError, StoreUnwritable
-from holdfast.model.ids import SEQ_MAX, row_id
+from holdfast.model.ids import SEQ_MAX
 from holdfast.store.backends import packs, schema
 from holdfast.store.backends.base import (
     Append,
@@ -27,13 +26,15 @@ from holdfast.store.backends.connection import (
     check,
     connect,
     create,
+    is_sealed,
     named,
     transaction,
     translate,
 )
 from holdfast.store.backends.heads import HeadNote
 from holdfast.store.backends.locks import CommitLock
-from holdfast.store.backends.packs import Packs
+from holdfast.store.backends.packs import OpenPacker, Packs
+from holdfast.store.backends.reads import SqliteReads
 
 FILE = "store.db"
 WAL_PAGES = 512
@@ -45,18 +46,21 @@ PAGES_UNTOLD_MAX = 32
 """So many pages a process may write before it adds them to the count that all of them share."""
 
 
-class SqliteRecords:
+class SqliteRecords(SqliteReads):
     """Rows of an embedded store. One connection writes, one reads; each under its lock."""
 
-    def __init__(self, directory: Path, clock: Clock) -> None:
-        self._file = directory / FILE
+    def __init__(
+        self, directory: Path, clock: Clock, root: Callable[[bytes], bytes] | None = None
+    ) -> None:
+        self._file, self._root = directory / FILE, root
+        self._packer = OpenPacker()
         self._lock = CommitLock(directory / "lock", clock)
         self._heads = HeadNote(directory / "heads")
         self._writing, self._reading = threading.Lock(), threading.RLock()
         self._fault: StoreError | None = None
         self._is_grown = False
         self._pages = 0  # written to the log by this process and not told to the others
-        self._packs = Packs()
+        self._packs = Packs(self._packer)
         self._begun: list[JournalRow] = []  # first rows of branches that this commit begins
         try:
             with named(self._file):
@@ -70,8 +74,9 @@ class SqliteRecords:
         with self._lock.held():
             writer = connect(self._file)
             try:
-                create(writer, secrets.token_bytes(16))
+                create(writer, secrets.token_bytes(16), self._root)
                 self.store_id = check(writer, self._file)
+                self.is_sealed = is_sealed(writer)
                 self._reader = connect(self._file, for_reading=True)
             except BaseException:
                 writer.close()
@@ -124,7 +129,7 @@ class SqliteRecords:
                     self._update(write.run, write.epoch)
                 self._index(write.no, write.intents, done)
                 if done >= 0 and write.pack_from >= 0:
-                    packs.write(self._writer, write.pack_from, done)
+                    packs.write(self._writer, self._packer, write.pack_from, done)
                 return done
             case Create():
                 return self._create(write)
@@ -151,7 +156,8 @@ class SqliteRecords:
 
     def _stands(self, row: JournalRow) -> bool:
         loose = packs.read_rows(self._writer, row.id, row.id)
-        return row in (loose or Packs().rows(self._writer, row.id, row.id))
+        packed = Packs(self._packer).rows(self._writer, row.id, row.id)
+        return any(row.mac == known.mac for known in loose or packed)
 
     def _create(self, write: Create) -> int:
         link = self._writer
@@ -160,6 +166,8 @@ class SqliteRecords:
         no = link.execute("SELECT coalesce(max(no), 0) + 1 FROM run").fetchone()[0]
         run, branch, row = write.build(no, self._next_branch())
         link.execute(schema.RUN_INSERT, (run.no, run.kid, run.epoch, run.head, run.mac, run.body))
+        if run.key:
+            link.execute("INSERT INTO key VALUES (?,?)", (run.no, run.key))
         self._insert_branch(branch)
         link.execute("INSERT INTO j VALUES (?,?,?)", (row.id, row.mac, row.body))
         self._begun.append(row)
@@ -244,96 +252,6 @@ class SqliteRecords:
         failpoint.reach("store.recycled")
         self._lock.count(-self._lock.count(0))
 
-    @contextlib.contextmanager
-    def _link(self) -> Iterator[sqlite3.Connection]:
-        with self._reading, named(self._file):
-            self._refuse_if_unfit()
-            yield self._reader
-
-    def run(self, kid: bytes) -> RunRow | None:
-        """The run of that keyed id."""
-        with self._link() as link:
-            found = link.execute(schema.RUN_BY_KID, (kid,)).fetchone()
-        return _run(found) if found else None
-
-    def runs(self, before: int | None, limit: int) -> list[RunRow]:
-        """Up to `limit` runs, newest first."""
-        with self._link() as link:
-            found = link.execute(
-                schema.RUNS_BELOW, (before if before is not None else 1 << 62, limit)
-            ).fetchall()
-        return [_run(each) for each in found]
-
-    def branch(self, no: int) -> BranchRow | None:
-        """The branch of that number."""
-        with self._link() as link:
-            found = link.execute(schema.BRANCH_BY_NO, (no,)).fetchone()
-        return _branch(found) if found else None
-
-    def branches(self, run: int) -> list[BranchRow]:
-        """Every branch of a run, oldest first."""
-        with self._link() as link:
-            found = link.execute(schema.BRANCHES_OF_RUN, (run,)).fetchall()
-        return [_branch(each) for each in found]
-
-    def rows(self, first: int, last: int) -> list[JournalRow]:
-        """The journal rows with ids from `first` to `last`, in order."""
-        with self._link() as link:
-            # Unpacked rows first: a row that is packed in between is then found twice, not never.
-            loose = packs.read_rows(link, first, last)
-            if len(loose) == last - first + 1:
-                return loose
-            packed = list(self._packs.rows(link, first, last))
-        if not loose:
-            return packed
-        found = {row.id: row for row in chain(packed, loose)}
-        return [found[id_] for id_ in sorted(found)]
-
-    def last(self, branch: int) -> JournalRow | None:
-        """The newest journal row of a branch."""
-        first, end = row_id(branch, 0), row_id(branch + 1, 0) - 1
-        with self._link() as link:
-            found = link.execute(
-                "SELECT id, mac, body FROM j WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1",
-                (first, end),
-            ).fetchone()
-            loose = _row(found) if found else None
-            # In a damaged file a row may lie loose before packed ones; it is not the newest.
-            return self._packs.last(link, loose.id + 1 if loose else first, end) or loose
-
-    def tail(self, branch: int) -> tuple[int, int]:
-        """The id of the first row of a branch that is not packed, and their bytes."""
-        with self._link() as link:
-            found = link.execute(
-                "SELECT coalesce(min(id), -1), coalesce(sum(length(body)), 0) FROM j "
-                "WHERE id BETWEEN ? AND ?",
-                (row_id(branch, 0), row_id(branch + 1, 0) - 1),
-            ).fetchone()
-        return found[0], found[1]
-
-    def intended(self, run: int, intent: bytes) -> list[int]:
-        """Ids of the rows of a run that record this intent."""
-        with self._link() as link:
-            found = link.execute(
-                "SELECT id FROM effect WHERE run=? AND intent=? ORDER BY id", (run, intent)
-            ).fetchall()
-        return [each[0] for each in found]
-
-    def missing(self) -> list[int]:
-        """Acknowledged rows that the database does not hold as they were acknowledged."""
-        lost = []
-        for row, mac in self._heads.read():
-            found = self.rows(row, row)
-            if not found or found[0].mac != mac:
-                lost.append(row)
-        return lost
-
-    def integrity(self) -> list[str]:
-        """What SQLite's own check finds wrong in the file."""
-        with self._link() as link:
-            found = link.execute("PRAGMA integrity_check").fetchall()
-        return [str(each[0]) for each in found if each[0] != "ok"]
-
     def revive(self) -> None:
         """After a failed commit: connect anew; what stands on the disk is what counts."""
         with self._writing, self._reading:
@@ -342,10 +260,6 @@ class SqliteRecords:
             with named(self._file):
                 self._open()
             self._fault, self._is_grown = None, False
-
-    def _refuse_if_unfit(self) -> None:
-        if self._fault is not None:
-            raise self._fault
 
     def _drop(self) -> None:
         """A failed commit has an unknown outcome: this connection is never asked again."""
@@ -382,17 +296,3 @@ class SqliteRecords:
 
 def _is_bare(write: Append) -> bool:
     return write.run is None and not write.intents and write.pack_from < 0
-
-
-def _run(found: tuple[int, bytes, int, int, bytes, bytes]) -> RunRow:
-    no, kid, epoch, head, mac, body = found
-    return RunRow(no=no, kid=kid, epoch=epoch, head=head, mac=mac, body=body)
-
-
-def _branch(found: tuple[int, int, int, int, bytes, bytes]) -> BranchRow:
-    no, run, parent, at, mac, body = found
-    return BranchRow(no=no, run=run, parent=parent, at=at, mac=mac, body=body)
-
-
-def _row(found: tuple[int, bytes, bytes]) -> JournalRow:
-    return JournalRow(id=found[0], mac=found[1], body=found[2])

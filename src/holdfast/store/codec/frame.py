@@ -3,13 +3,13 @@
 | bytes | field | meaning |
 |---|---|---|
 | 1 | version | 1 |
-| 1 | flags | bit 0: the payload is one zstd frame; bit 1: it is encrypted (reserved); others 0 |
-| 2 | key id | 0: none; others reserved for encryption |
+| 1 | flags | bit 0: the payload is one zstd frame; bit 1: it is sealed; others 0 |
+| 2 | key id | the number of the key it is sealed with; 0: none, or the store's own secret |
 | 4 | plain length | of the payload as it was given to `seal` |
 | rest | payload | |
 
 Numbers are big-endian. The frame says how to read a body, not that it is whole: the hash of the row
-or chunk that holds it does.
+or chunk that holds it does. A sealed frame has the same header; `store/seal` opens it.
 """
 
 import struct
@@ -22,8 +22,9 @@ VERSION: Final = 1
 PLAIN_BYTES_MAX: Final = 512 * 1024 * 1024
 
 _HEADER: Final = struct.Struct(">BBHI")
+HEADER_BYTES: Final = _HEADER.size
 _COMPRESSED: Final = 1
-_ENCRYPTED: Final = 2
+_SEALED: Final = 2
 _COMPRESS_BYTES_MIN: Final = 4096
 _LEVEL: Final = 1
 
@@ -48,8 +49,8 @@ def open_frame(body: bytes, where: str) -> bytes:
     version, flags, key, plain = _HEADER.unpack_from(body)
     if version != VERSION:
         raise errors.Damaged(where, _unknown_version(version))
-    if flags & _ENCRYPTED:
-        raise errors.Damaged(where, f"it is encrypted and needs a key (key id {key})")
+    if flags & _SEALED:
+        raise errors.Damaged(where, f"it is sealed (key id {key}), and nothing here is")
     if flags & ~_COMPRESSED or key:
         raise errors.Damaged(where, f"unknown flags {flags:#04x} or key id {key} in its frame")
     if plain > PLAIN_BYTES_MAX:
@@ -60,6 +61,31 @@ def open_frame(body: bytes, where: str) -> bytes:
     if len(payload) != plain:
         raise errors.Damaged(where, f"its frame states {plain} bytes, it holds {len(payload)}")
     return payload
+
+
+def mark_sealed(frame: bytes, key: int) -> bytes:
+    """The header of `frame` once it is sealed with the key of that number."""
+    version, flags, _, plain = _HEADER.unpack_from(frame)
+    return _HEADER.pack(version, flags | _SEALED, key, plain)
+
+
+def unmark_sealed(body: bytes, key: int, where: str) -> bytes:
+    """The header of a sealed frame as it was before; `Damaged` unless that key sealed it."""
+    if len(body) < HEADER_BYTES:
+        raise errors.Damaged(where, f"{len(body)} bytes are too short for a frame")
+    version, flags, found, plain = _HEADER.unpack_from(body)
+    if version != VERSION:
+        raise errors.Damaged(where, _unknown_version(version))
+    if not flags & _SEALED:
+        raise errors.Damaged(where, "it is not sealed, in a store that is encrypted")
+    if found != key:
+        raise errors.Damaged(where, f"it is sealed with key {found}, not with its own, {key}")
+    return _HEADER.pack(version, flags & ~_SEALED, 0, plain)
+
+
+def is_sealed(body: bytes) -> bool:
+    """Whether a stored body says that it is sealed."""
+    return len(body) >= HEADER_BYTES and bool(body[1] & _SEALED)
 
 
 def _unknown_version(version: int) -> str:

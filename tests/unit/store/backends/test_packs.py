@@ -10,7 +10,7 @@ from holdfast.clock import SystemClock
 from holdfast.errors import Damaged
 from holdfast.model.ids import row_id
 from holdfast.store.backends.base import JournalRow
-from holdfast.store.backends.packs import CACHE_PACKS, Packs, make, unpack, write
+from holdfast.store.backends.packs import CACHE_PACKS, OpenPacker, Packs, make, unpack, write
 from holdfast.store.backends.schema import TABLES
 from holdfast.store.backends.sqlite import SqliteRecords
 from holdfast.store.chain import check_row, row_mac
@@ -85,10 +85,10 @@ def test_packing_again_what_is_packed_only_clears_what_is_loose(link: sqlite3.Co
     rows = chained(row_id(1, 0), 4)
     for _ in range(2):
         loosen(link, rows)
-        write(link, rows[0].id, rows[-1].id)
+        write(link, OpenPacker(), rows[0].id, rows[-1].id)
 
     assert (0,) == link.execute("SELECT count(*) FROM j").fetchone()
-    assert rows == list(Packs().rows(link, rows[0].id, rows[-1].id))
+    assert rows == list(Packs(OpenPacker()).rows(link, rows[0].id, rows[-1].id))
     link.close()
 
 
@@ -96,20 +96,20 @@ def test_rows_before_a_gap_are_not_packed_with_those_behind_it(link: sqlite3.Con
     rows = chained(row_id(1, 0), 6)
     loosen(link, [*rows[:2], *rows[3:]])
 
-    write(link, rows[0].id, rows[-1].id)
+    write(link, OpenPacker(), rows[0].id, rows[-1].id)
 
     assert [(rows[0].id,), (rows[1].id,)] == link.execute("SELECT id FROM j").fetchall()
-    assert rows[3:] == list(Packs().rows(link, rows[0].id, rows[-1].id))
+    assert rows[3:] == list(Packs(OpenPacker()).rows(link, rows[0].id, rows[-1].id))
     link.close()
 
 
 def test_ranges_may_begin_and_end_inside_packs_and_reach_over_many(
     link: sqlite3.Connection,
 ) -> None:
-    packs, rows = Packs(), chained(row_id(1, 0), 3 * (CACHE_PACKS + 2))
+    packs, rows = Packs(OpenPacker()), chained(row_id(1, 0), 3 * (CACHE_PACKS + 2))
     loosen(link, rows)
     for start in range(0, len(rows), 3):
-        write(link, rows[start].id, rows[start + 2].id)
+        write(link, OpenPacker(), rows[start].id, rows[start + 2].id)
 
     for low, high in itertools.combinations_with_replacement(range(len(rows)), 2):
         assert rows[low : high + 1] == list(packs.rows(link, rows[low].id, rows[high].id))
@@ -136,12 +136,12 @@ def test_a_pack_with_a_wrong_column_is_damage(
 ) -> None:
     rows = chained(row_id(1, 0), 4)
     loosen(link, rows)
-    write(link, rows[0].id, rows[-1].id)
+    write(link, OpenPacker(), rows[0].id, rows[-1].id)
 
     link.execute(f"UPDATE pack SET {column}=?", (value,))  # noqa: S608 -- a column of the table
 
     with pytest.raises(Damaged, match="pack 0x100000003"):
-        list(Packs().rows(link, rows[0].id, rows[-1].id))
+        list(Packs(OpenPacker()).rows(link, rows[0].id, rows[-1].id))
     link.close()
 
 

@@ -1,0 +1,86 @@
+"""What has to do with keys: missing, wrong, unusable, or destroyed on purpose."""
+
+from holdfast.errors.storage import StoreError
+from holdfast.errors.usage import UsageError
+
+
+class KeyUnusable(UsageError):
+    """The place that was named for a key does not give one."""
+
+    remedy = "`holdfast keys init --help` shows what a key can be and how one is made"
+
+    def __init__(self, source: str, why: str) -> None:
+        super().__init__(source, why)
+        self.source, self.why = source, why
+
+    def __str__(self) -> str:
+        return f"no key can be had from {self.source}: {self.why}; {self.remedy}"
+
+
+class KeyNeeded(StoreError):
+    """The store is encrypted, and no key was given."""
+
+    remedy = 'give its key with `--key`, `$HOLDFAST_KEY` or `holdfast.open(key="…")`'
+
+    def __init__(self, path: str, kind: str) -> None:
+        super().__init__(path, kind)
+        self.path, self.kind = path, kind
+
+    def __str__(self) -> str:
+        asked = f"encrypted (its key is kept by: {self.kind})"
+        return f"the store at {self.path} is {asked} and no key was given; {self.remedy}"
+
+
+class WrongKey(StoreError):
+    """The key that was given is not the one this was encrypted with; nothing was changed."""
+
+    remedy = (
+        "give the key it was encrypted with; after a rotation that was cut off that is the old "
+        "one; without it nothing can be read, by anybody"
+    )
+
+    def __init__(self, what: str, kind: str) -> None:
+        super().__init__(what, kind)
+        self.what, self.kind = what, kind
+
+    def __str__(self) -> str:
+        return f"the key from {self.kind} does not open {self.what}; {self.remedy}"
+
+
+class NotEncrypted(StoreError):
+    """A key was given, and the store is not encrypted; it is not trusted."""
+
+    remedy = "`holdfast keys init` encrypts it in place; or open it without a key"
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self.path = path
+
+    def __str__(self) -> str:
+        return f"a key was given, but the store at {self.path} is not encrypted; {self.remedy}"
+
+
+class RunErased(UsageError):
+    """The run was erased: its key was destroyed, nothing of it can be read."""
+
+    remedy = "use another id; what was erased does not come back"
+
+    def __init__(self, run: str, when: str) -> None:
+        super().__init__(run, when)
+        self.run, self.when = run, when
+
+    def __str__(self) -> str:
+        return f"run {self.run} was erased on {self.when}; {self.remedy}"
+
+
+class RunShared(UsageError):
+    """Forks read the run's rows as their own history, so it cannot be erased alone."""
+
+    remedy = "erase the forks first, or all of them at once with `--with-forks`"
+
+    def __init__(self, run: str, forks: tuple[str, ...]) -> None:
+        super().__init__(run, forks)
+        self.run, self.forks = run, forks
+
+    def __str__(self) -> str:
+        return f"run {self.run} is the history of {', '.join(self.forks)}; {self.remedy}"

@@ -1,0 +1,133 @@
+"""Rows read from the database file: the reading half of `SqliteRecords`."""
+
+import contextlib
+import sqlite3
+import threading
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+
+from holdfast.errors import StoreError
+from holdfast.model.ids import row_id
+from holdfast.store.backends import packs, schema
+from holdfast.store.backends.base import BranchRow, JournalRow, RunRow
+from holdfast.store.backends.connection import named
+from holdfast.store.backends.heads import HeadNote
+from holdfast.store.backends.packs import Packer, Packs
+from holdfast.store.backends.rows import branch_row, journal_row, run_row
+
+
+class SqliteReads:
+    """Reads over one connection, each under its lock."""
+
+    _file: Path
+    _reading: threading.RLock
+    _reader: sqlite3.Connection
+    _packer: Packer
+    _packs: Packs
+    _heads: HeadNote
+    _fault: StoreError | None
+
+    @contextlib.contextmanager
+    def _link(self) -> Iterator[sqlite3.Connection]:
+        with self._reading, named(self._file):
+            self._refuse_if_unfit()
+            yield self._reader
+
+    def run(self, kid: bytes) -> RunRow | None:
+        """The run of that keyed id."""
+        with self._link() as link:
+            found = link.execute(schema.RUN_BY_KID, (kid,)).fetchone()
+        return run_row(found) if found else None
+
+    def runs(self, before: int | None, limit: int) -> list[RunRow]:
+        """Up to `limit` runs, newest first."""
+        with self._link() as link:
+            found = link.execute(
+                schema.RUNS_BELOW, (before if before is not None else 1 << 62, limit)
+            ).fetchall()
+        return [run_row(each) for each in found]
+
+    def branch(self, no: int) -> BranchRow | None:
+        """The branch of that number."""
+        with self._link() as link:
+            found = link.execute(schema.BRANCH_BY_NO, (no,)).fetchone()
+        return branch_row(found) if found else None
+
+    def branches(self, run: int) -> list[BranchRow]:
+        """Every branch of a run, oldest first."""
+        with self._link() as link:
+            found = link.execute(schema.BRANCHES_OF_RUN, (run,)).fetchall()
+        return [branch_row(each) for each in found]
+
+    def rows(self, first: int, last: int) -> list[JournalRow]:
+        """The journal rows with ids from `first` to `last`, in order."""
+        with self._link() as link:
+            # Unpacked rows first: a row that is packed in between is then found twice, not never.
+            loose = packs.read_rows(link, first, last)
+            if len(loose) == last - first + 1:
+                return loose
+            packed = list(self._packs.rows(link, first, last))
+        if not loose:
+            return packed
+        found = {row.id: row for row in chain(packed, loose)}
+        return [found[id_] for id_ in sorted(found)]
+
+    def last(self, branch: int) -> JournalRow | None:
+        """The newest journal row of a branch."""
+        first, end = row_id(branch, 0), row_id(branch + 1, 0) - 1
+        with self._link() as link:
+            found = link.execute(
+                "SELECT id, mac, body FROM j WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1",
+                (first, end),
+            ).fetchone()
+            loose = journal_row(found) if found else None
+            # In a damaged file a row may lie loose before packed ones; it is not the newest.
+            return self._packs.last(link, loose.id + 1 if loose else first, end) or loose
+
+    def tail(self, branch: int) -> tuple[int, int]:
+        """The id of the first row of a branch that is not packed, and their bytes."""
+        with self._link() as link:
+            found = link.execute(
+                "SELECT coalesce(min(id), -1), coalesce(sum(length(body)), 0) FROM j "
+                "WHERE id BETWEEN ? AND ?",
+                (row_id(branch, 0), row_id(branch + 1, 0) - 1),
+            ).fetchone()
+        return found[0], found[1]
+
+    def intended(self, run: int, intent: bytes) -> list[int]:
+        """Ids of the rows of a run that record this intent."""
+        with self._link() as link:
+            found = link.execute(
+                "SELECT id FROM effect WHERE run=? AND intent=? ORDER BY id", (run, intent)
+            ).fetchall()
+        return [each[0] for each in found]
+
+    def key(self, no: int) -> bytes | None:
+        """The wrapped key of a run, or (0) of the store."""
+        with self._link() as link:
+            found = link.execute("SELECT body FROM key WHERE no=?", (no,)).fetchone()
+        return found[0] if found else None
+
+    def pack_with(self, packer: Packer) -> None:
+        """From now on rows are packed, and packs read, by `packer`."""
+        self._packer, self._packs = packer, Packs(packer)
+
+    def missing(self) -> list[int]:
+        """Acknowledged rows that the database does not hold as they were acknowledged."""
+        lost = []
+        for row, mac in self._heads.read():
+            found = self.rows(row, row)
+            if not found or found[0].mac.ljust(len(mac), b"\0") != mac:
+                lost.append(row)
+        return lost
+
+    def integrity(self) -> list[str]:
+        """What SQLite's own check finds wrong in the file."""
+        with self._link() as link:
+            found = link.execute("PRAGMA integrity_check").fetchall()
+        return [str(each[0]) for each in found if each[0] != "ok"]
+
+    def _refuse_if_unfit(self) -> None:
+        if self._fault is not None:
+            raise self._fault

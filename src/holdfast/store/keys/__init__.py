@@ -1,0 +1,1 @@
+"""Where the root key of an encrypted store comes from."""

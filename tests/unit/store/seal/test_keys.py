@@ -1,0 +1,120 @@
+"""The key hierarchy: only the provider's key opens a store, and everything in clear is bound."""
+
+import msgspec
+import pytest
+
+from holdfast.errors import Damaged, WrongKey
+from holdfast.store.keys.local import RootKey
+from holdfast.store.keys.passphrase import Passphrase
+from holdfast.store.seal import keys
+from holdfast.store.seal.keys import Root, StoreKeys
+from holdfast.store.seal.provider import unwrap, wrap
+
+STORE = b"sixteen bytes id"
+MINE, OTHER = RootKey(b"m" * 32, "file"), RootKey(b"o" * 32, "file")
+CHEAP = (4, 8, 1)
+
+
+def a_store() -> tuple[StoreKeys, bytes]:
+    made, key = keys.make(STORE)
+    return made, made.root(key, MINE)
+
+
+def test_the_providers_key_opens_the_store_and_gives_the_same_names() -> None:
+    made, row = a_store()
+
+    again = keys.unlock(row, STORE, MINE, "the store")
+
+    assert made.name(b"run", b"a") == again.name(b"run", b"a")
+    assert (made.chunks, made.markers.commitment) == (again.chunks, again.markers.commitment)
+
+
+def test_another_key_is_named_wrong_and_another_store_too() -> None:
+    _, row = a_store()
+
+    with pytest.raises(WrongKey, match=r"the key from file does not open the store"):
+        keys.unlock(row, STORE, OTHER, "the store")
+    with pytest.raises(WrongKey):
+        keys.unlock(row, b"another store id", MINE, "the store")
+
+
+def test_every_byte_of_the_row_that_holds_the_store_key_counts() -> None:
+    _, row = a_store()
+
+    for place in range(len(row)):
+        changed = bytearray(row)
+        changed[place] ^= 1
+        with pytest.raises((Damaged, WrongKey)):
+            keys.unlock(bytes(changed), STORE, MINE, "the store")
+    with pytest.raises(Damaged):
+        keys.read_root(None)
+
+
+@pytest.mark.parametrize(
+    "change", [{"kind": "vault"}, {"key": 2}, {"commitment": bytes(32)}, {"wrapped": b""}]
+)
+def test_what_stands_in_clear_beside_the_store_key_is_bound_to_it(
+    change: dict[str, object],
+) -> None:
+    _, row = a_store()
+    root = msgspec.structs.replace(msgspec.msgpack.decode(row, type=Root), **change)
+
+    with pytest.raises((Damaged, WrongKey)):
+        keys.unlock(msgspec.msgpack.encode(root), STORE, MINE, "the store")
+
+
+def test_a_runs_key_opens_for_its_own_run_only() -> None:
+    made, _ = a_store()
+    cipher, wrapped = made.fresh(7, b"k" * 32)
+
+    assert cipher.commitment == made.unwrap(7, wrapped).commitment
+    with pytest.raises(Damaged, match="run number 8"):
+        made.unwrap(8, wrapped)
+
+
+def test_a_successor_rewraps_runs_and_leaves_names_and_run_keys_as_they_are() -> None:
+    made, _ = a_store()
+    cipher, wrapped = made.fresh(7, b"k" * 32)
+    after, key = made.successor()
+    opened = keys.unlock(after.root(key, OTHER), STORE, OTHER, "the store")
+
+    rewrapped = made.rewrap(7, wrapped, after)
+
+    assert (2, made.name(b"run", b"a")) == (opened.id, opened.name(b"run", b"a"))
+    assert (cipher.id, cipher.commitment) == (
+        opened.unwrap(7, rewrapped).id,
+        opened.unwrap(7, rewrapped).commitment,
+    )
+    with pytest.raises(Damaged):
+        opened.unwrap(7, wrapped)
+
+
+def test_wrapping_twice_gives_other_bytes_and_is_bound_to_its_context() -> None:
+    first, second = (wrap(b"r" * 32, b"k" * 32, b"here") for _ in range(2))
+
+    assert first != second
+    assert b"k" * 32 == unwrap(b"r" * 32, first, b"here", what="it", kind="file")
+    with pytest.raises(WrongKey):
+        unwrap(b"r" * 32, first, b"there", what="it", kind="file")
+    with pytest.raises(Damaged):
+        unwrap(b"r" * 32, first[:-1] + bytes([first[-1] ^ 1]), b"here", what="it", kind="file")
+    with pytest.raises(Damaged):
+        unwrap(b"r" * 32, first[:-1], b"here", what="it", kind="file")
+
+
+def test_a_passphrase_brings_its_own_salt_and_cost() -> None:
+    words = Passphrase("correct horse", CHEAP)
+    wrapped = words.wrap(b"k" * 32, b"here")
+
+    assert bytes(CHEAP) == wrapped[:3]
+    assert b"k" * 32 == Passphrase("correct horse").unwrap(wrapped, b"here", "it")
+    with pytest.raises(WrongKey, match="passphrase"):
+        Passphrase("correct house").unwrap(wrapped, b"here", "it")
+
+
+@pytest.mark.parametrize("cost", [(0, 8, 1), (30, 8, 1), (4, 0, 1), (16, 255, 255), (4, 8, 0)])
+def test_a_store_may_not_say_what_a_passphrase_costs_us(cost: tuple[int, int, int]) -> None:
+    wrapped = Passphrase("correct horse", CHEAP).wrap(b"k" * 32, b"here")
+
+    with pytest.raises(Damaged, match="cost"):
+        Passphrase("correct horse").unwrap(bytes(cost) + wrapped[3:], b"here", "it")
