@@ -1,6 +1,6 @@
 """A run taken out of a store as a parcel, and put into another: rows renumbered, hashes anew."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeVar
 
 import msgspec
@@ -24,10 +24,10 @@ from holdfast.model.journal import (
 from holdfast.model.run import RunBody
 from holdfast.store.backends.base import Append, BranchRow, Create, Grow, JournalRow, RunRow, Write
 from holdfast.store.chunks import is_reference
+from holdfast.store.inside import references_of
 from holdfast.store.open import Opened
 from holdfast.store.reader import Run
 from holdfast.store.seal.base import RunSeals
-from holdfast.store.verify.inside import references_in, states_of, values_of
 from holdfast.store.verify.lines import Lines
 from holdfast.store.writer import PACK_BYTES, make_row, make_run
 
@@ -58,7 +58,7 @@ def _collect(opened: Opened, run: Run) -> Parcel:
         for placed in reader.rows(branch.no, first, reader.end(branch.no)):
             rows.append(Item(placed.id, placed.row))
             for entry in placed.row.entries:
-                for reference in _references(opened, entry):
+                for reference in references_of(entry, opened.chunks.fetch):
                     chunks[reference[1:33]] = opened.chunks.fetch(reference)
     header = Header(
         body=run.body,
@@ -71,25 +71,17 @@ def _collect(opened: Opened, run: Run) -> Parcel:
     return Parcel(header=header, rows=rows, chunks=chunks)
 
 
-def _references(opened: Opened, entry: Entry) -> Iterator[bytes]:
-    for _, data in values_of(entry):
-        if is_reference(data):
-            yield data
-    for _, data in states_of(entry):
-        if is_reference(data):
-            yield data
-        yield from references_in(opened.chunks.fetch(data))
-
-
 def admit(opened: Opened, parcel: Parcel, id_: str | None = None) -> Run:
     """Put the run into the store under its id or another one, in one commit, and read it back."""
     body = replace(parcel.header.body, id=id_ or parcel.header.body.id)
     if opened.reader.find(body.id) is not None:
         raise _taken(body.id)
-    for chunk in parcel.chunks.values():
-        opened.chunks.keep(chunk)
-    _Plan(opened, parcel, body).build(1, 1)  # Whatever does not fit is found before the commit.
-    plan = _Plan(opened, parcel, body)
+    kept = [opened.chunks.keep(chunk) for chunk in parcel.chunks.values()]
+    objects = opened.chunks.claim(filter(is_reference, kept))
+    _Plan(opened, parcel, body, objects).build(
+        1, 1
+    )  # What does not fit is found before the commit.
+    plan = _Plan(opened, parcel, body, objects)
     failpoint.reach("run.admitting")
     done = opened.records.commit(plan.writes)
     failpoint.reach("run.admitted")
@@ -105,11 +97,13 @@ def _taken(id_: str) -> UsageError:
 class _Plan:
     """Writes that make a run: a first one, and those that follow once its numbers are known."""
 
-    def __init__(self, opened: Opened, parcel: Parcel, body: RunBody) -> None:
+    def __init__(
+        self, opened: Opened, parcel: Parcel, body: RunBody, objects: Mapping[bytes, bytes]
+    ) -> None:
         self._opened, self._parcel, self._body = opened, parcel, body
         self._seals = opened.reader.seals
         self._kid = self._seals.kid(body.id)
-        self.writes: list[Write] = [Create(kid=self._kid, build=self.build)]
+        self.writes: list[Write] = [Create(kid=self._kid, build=self.build, objects=objects)]
         self._made: list[tuple[int, Row]] = []
 
     def build(self, no: int, first: int) -> tuple[RunRow, BranchRow, JournalRow]:

@@ -13,9 +13,9 @@ from holdfast.model.journal import Entry
 from holdfast.store.backends.connection import connect, named
 from holdfast.store.backends.sqlite import FILE
 from holdfast.store.chunks import is_reference
+from holdfast.store.inside import references_in, states_of, values_of
 from holdfast.store.open import Opened
 from holdfast.store.reader import Run
-from holdfast.store.verify.inside import references_in, states_of, values_of
 
 _ROWS = "SELECT id >> 32, count(*), sum(length(body) + length(mac)) FROM j GROUP BY 1"
 _PACKS = "SELECT id >> 32, count(*), sum(id - first + 1), sum(length(body)) FROM pack GROUP BY 1"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.ondemand import OnDemand
 from holdfast.store.backends.base import Records, Write
+from holdfast.store.chunks import Chunks
 
 if TYPE_CHECKING:
     import asyncio
@@ -40,8 +41,8 @@ class Ticket:
 class Committer:
     """A queue in front of `Records.commit`. Writes of one run stay in order."""
 
-    def __init__(self, records: Records) -> None:
-        self._records = records
+    def __init__(self, records: Records, chunks: Chunks | None = None) -> None:
+        self._records, self.chunks = records, chunks
         self._queue: deque[Ticket] = deque()
         self._leading = threading.Lock()
         self._hand: threading.Thread | None = None

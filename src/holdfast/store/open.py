@@ -68,7 +68,9 @@ def open_store(
     if must_exist and not (path / FILE).exists():
         raise StoreNotFound(str(path))
     prepare(path)
-    records = SqliteRecords(path, clock, None if key is None else unlock.maker(key))
+    objects = Directory(path / "objects", RealFs())
+    root = None if key is None else unlock.maker(key)
+    records = SqliteRecords(path, clock, root, objects)
     try:
         seals = _seals(path, records, key)
         if must_be_whole:
@@ -77,14 +79,13 @@ def open_store(
     except BaseException:
         records.close()
         raise
-    objects = Directory(path / "objects", RealFs())
     chunks = Chunks(objects, seals)
     return Opened(
         path=path,
         records=records,
         leases=leases,
         reader=Reader(records, seals, chunks),
-        committer=Committer(records),
+        committer=Committer(records, chunks),
         chunks=chunks,
         objects=objects,
     )

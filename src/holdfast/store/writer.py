@@ -13,6 +13,7 @@ from holdfast.model.journal import Based, Entry, Row
 from holdfast.model.run import RunBody
 from holdfast.store.backends.base import Append, BranchRow, Create, Grow, JournalRow, RunRow
 from holdfast.store.committer import Committer, Ticket
+from holdfast.store.inside import references_of
 from holdfast.store.reader import History, Placed, Run
 from holdfast.store.seal.base import RunSeals, Seals
 
@@ -84,6 +85,7 @@ class RunWriter:
                 run=None if body is None else self._changed(body),
                 intents=[self._seals.mark(intent) for intent in intents] if intents else (),
                 pack_from=self._pack_from(row, is_end=body is not None),
+                objects=claims(self.committer, entries),
             )
             self._id, self._mac = id_, row.mac
             return row, self.committer.submit(write)
@@ -151,7 +153,13 @@ class RunWriter:
         marks = [seals.mark(intent) for intent in intents]
         self.finish(
             self.committer.submit(
-                Grow(no=run.row.no, epoch=run.row.epoch, build=build, intents=marks)
+                Grow(
+                    no=run.row.no,
+                    epoch=run.row.epoch,
+                    build=build,
+                    intents=marks,
+                    objects=claims(self.committer, entries),
+                )
             )
         )
         failpoint.reach("run.branched")
@@ -159,6 +167,15 @@ class RunWriter:
         self.run = Run(row=changed, body=run.body)
         base = row.id if has_base else at.row.base
         self.stand_at(base, row.id, row.mac, (row.id, len(row.body)))
+
+
+def claims(committer: Committer, entries: Sequence[Entry]) -> dict[bytes, bytes]:
+    """The large values that these entries name and that were kept just now."""
+    chunks = committer.chunks
+    if chunks is None or not chunks.is_any_unclaimed:
+        return {}
+    named = [each for entry in entries for each in references_of(entry, chunks.recall)]
+    return chunks.claim(named)
 
 
 def create(committer: Committer, seals: Seals, body: RunBody, entry: Entry) -> RunWriter | None:
@@ -177,7 +194,8 @@ def create(committer: Committer, seals: Seals, body: RunBody, entry: Entry) -> R
         return run, branch, row
 
     failpoint.reach("run.creating")
-    if committer.finish(committer.submit(Create(kid=kid, build=build))) < 0:
+    objects = claims(committer, [entry])
+    if committer.finish(committer.submit(Create(kid=kid, build=build, objects=objects))) < 0:
         return None
     failpoint.reach("run.created")
     mine, run, row = made[-1]

@@ -47,6 +47,26 @@ class ObjectsContract:
         assert b"x" == objects.get(name(b"x"))
         assert [name(b"x")] == list(objects.ids())
 
+    def test_what_was_removed_is_gone_and_can_be_kept_again(self, objects: Objects) -> None:
+        """Also by a handle that has put it before."""
+        objects.put(name(b"x"), b"x")
+        objects.remove(name(b"x"))
+        objects.remove(name(b"x"))
+
+        assert objects.get(name(b"x")) is None
+        objects.put(name(b"x"), b"x")
+        assert b"x" == objects.get(name(b"x"))
+
+    def test_what_is_upheld_is_there_afterwards(self, objects: Objects) -> None:
+        """Whether or not somebody took it away; what is there stays as it is."""
+        objects.put(name(b"x"), b"x")
+        objects.uphold(name(b"x"), b"other")
+        assert b"x" == objects.get(name(b"x"))
+
+        objects.remove(name(b"x"))
+        objects.uphold(name(b"x"), b"x")
+        assert b"x" == objects.get(name(b"x"))
+
     def test_threads_may_put_the_same_bytes_at_once(self, objects: Objects) -> None:
         """All of them find all of it whole."""
 

@@ -4,7 +4,7 @@ A backend knows names and bytes, not what they mean. Every implementation passes
 `testing.contract.RecordsContract` or `ObjectsContract`.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 import msgspec
@@ -53,6 +53,7 @@ class Create(msgspec.Struct, frozen=True, kw_only=True):
 
     kid: bytes
     build: Callable[[int, int], tuple[RunRow, BranchRow, JournalRow]]
+    objects: Mapping[bytes, bytes] = {}
 
 
 class Append(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,7 +63,8 @@ class Append(msgspec.Struct, frozen=True, kw_only=True):
 
     `run` replaces the run's row in the same commit (its epoch may be higher: a takeover);
     `intents` are indexed with the row; with `pack_from` the rows from there to this one may be
-    packed in the same commit.
+    packed in the same commit. `objects` are large values that the row names and that were kept
+    just now; as in every write, they are there when the commit is.
     """
 
     no: int
@@ -71,6 +73,7 @@ class Append(msgspec.Struct, frozen=True, kw_only=True):
     run: RunRow | None = None
     intents: Sequence[bytes] = ()
     pack_from: int = -1
+    objects: Mapping[bytes, bytes] = {}
 
 
 class Grow(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,6 +86,7 @@ class Grow(msgspec.Struct, frozen=True, kw_only=True):
     epoch: int
     build: Callable[[int], tuple[BranchRow, RunRow | None, JournalRow]]
     intents: Sequence[bytes] = ()
+    objects: Mapping[bytes, bytes] = {}
 
 
 Write = Create | Append | Grow
@@ -138,6 +142,12 @@ class Objects(Protocol):
 
     def put(self, id_: bytes, data: bytes) -> None:
         """Keep `data`; an id that is kept already stays as it is."""
+
+    def uphold(self, id_: bytes, data: bytes) -> None:
+        """Keep `data` again if it was taken away since; asked while nobody can take it away."""
+
+    def remove(self, id_: bytes) -> None:
+        """Take away what is kept under `id_`; asked while nobody can come to name it."""
 
     def get(self, id_: bytes) -> bytes | None:
         """The bytes kept under `id_`, or None."""

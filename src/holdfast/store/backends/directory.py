@@ -49,6 +49,23 @@ class Directory:
             self._fs.remove(part)
             raise
 
+    def uphold(self, id_: bytes, data: bytes) -> None:
+        """Keep `data` again if it was taken away since; asked while nobody can take it away."""
+        with self._lock:
+            if self._place(id_).exists():
+                return
+            self._known.discard(id_)
+        self.put(id_, data)
+
+    def remove(self, id_: bytes) -> None:
+        """Take away what is kept under `id_`; asked while nobody can come to name it."""
+        with self._lock:
+            self._known.discard(id_)
+            try:
+                self._fs.remove(self._place(id_))
+            except OSError as error:
+                raise unwritable(self._root, error) from error
+
     def get(self, id_: bytes) -> bytes | None:
         """The bytes kept under `id_`, or None."""
         try:

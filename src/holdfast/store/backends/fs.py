@@ -74,4 +74,6 @@ class RealFs:
 
     def remove(self, path: Path) -> None:
         """Remove a file if it is there."""
+        failpoint.reach("file.removing")
         path.unlink(missing_ok=True)
+        failpoint.reach("file.removed")

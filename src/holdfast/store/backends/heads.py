@@ -9,7 +9,7 @@ acknowledged work is missing.
 import os
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from holdfast import failpoint
@@ -39,6 +39,17 @@ class HeadNote:
             os.pwrite(self._fd, plain + zlib.crc32(plain).to_bytes(4, "big"), slot)
         except OSError as error:
             raise unwritable(self._path.parent, error) from error
+
+    def forget(self, branches: Iterable[int]) -> None:
+        """Say nothing more of these branches: they are about to be removed."""
+        gone = set(branches)
+        for row, _ in list(self.read()):
+            if branch_of(row) in gone:
+                slot = branch_of(row) % SLOTS * _SLOT_BYTES
+                try:
+                    os.pwrite(self._fd, bytes(_SLOT.size), slot)
+                except OSError as error:
+                    raise unwritable(self._path.parent, error) from error
 
     def read(self) -> Iterator[tuple[int, bytes]]:
         """The noted rows; a slot that was torn or never written says nothing."""

@@ -187,6 +187,14 @@ class MemoryObjects:
     def __init__(self) -> None:
         self._kept: dict[bytes, bytes] = {}
 
+    def uphold(self, id_: bytes, data: bytes) -> None:
+        """Keep `data` again if it was taken away since."""
+        self.put(id_, data)
+
+    def remove(self, id_: bytes) -> None:
+        """Take away what is kept under `id_`."""
+        self._kept.pop(id_, None)
+
     def put(self, id_: bytes, data: bytes) -> None:
         """Keep `data`; an id that is kept already stays as it is."""
         self._kept.setdefault(id_, data)

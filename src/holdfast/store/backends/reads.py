@@ -25,7 +25,7 @@ class SqliteReads:
     _reader: sqlite3.Connection
     _packer: Packer
     _packs: Packs
-    _heads: HeadNote
+    heads: HeadNote
     _fault: StoreError | None
 
     @contextlib.contextmanager
@@ -116,7 +116,7 @@ class SqliteReads:
     def missing(self) -> list[int]:
         """Acknowledged rows that the database does not hold as they were acknowledged."""
         lost = []
-        for row, mac in self._heads.read():
+        for row, mac in self.heads.read():
             found = self.rows(row, row)
             if not found or found[0].mac.ljust(len(mac), b"\0") != mac:
                 lost.append(row)

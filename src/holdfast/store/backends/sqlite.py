@@ -4,20 +4,21 @@ import contextlib
 import secrets
 import sqlite3
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from holdfast import failpoint
 from holdfast.clock import Clock
 from holdfast.errors import Damaged, StoreClosed, StoreError, StoreUnwritable
 from holdfast.model.ids import SEQ_MAX
-from holdfast.store.backends import packs, schema
+from holdfast.store.backends import packs, schema, sweep
 from holdfast.store.backends.base import (
     Append,
     BranchRow,
     Create,
     Grow,
     JournalRow,
+    Objects,
     RunRow,
     Write,
 )
@@ -50,12 +51,17 @@ class SqliteRecords(SqliteReads):
     """Rows of an embedded store. One connection writes, one reads; each under its lock."""
 
     def __init__(
-        self, directory: Path, clock: Clock, root: Callable[[bytes], bytes] | None = None
+        self,
+        directory: Path,
+        clock: Clock,
+        root: Callable[[bytes], bytes] | None = None,
+        objects: Objects | None = None,
     ) -> None:
         self._file, self._root = directory / FILE, root
+        self._objects = objects
         self._packer = OpenPacker()
         self._lock = CommitLock(directory / "lock", clock)
-        self._heads = HeadNote(directory / "heads")
+        self.heads = HeadNote(directory / "heads")
         self._writing, self._reading = threading.Lock(), threading.RLock()
         self._fault: StoreError | None = None
         self._is_grown = False
@@ -67,7 +73,7 @@ class SqliteRecords(SqliteReads):
                 self._open()
         except BaseException:
             self._lock.close()
-            self._heads.abandon()
+            self.heads.abandon()
             raise
 
     def _open(self) -> None:
@@ -102,6 +108,7 @@ class SqliteRecords(SqliteReads):
         try:
             if not self._is_grown:
                 self._grow()
+            self._uphold(writes)
             failpoint.reach("store.committing")
             done = self._do(writes)
             failpoint.reach("store.committed")
@@ -111,6 +118,13 @@ class SqliteRecords(SqliteReads):
         finally:
             self._lock.give()
         return done
+
+    def _uphold(self, writes: Sequence[Write]) -> None:
+        """What these writes name is there, or is again: nobody collects garbage now."""
+        for write in writes:
+            if write.objects and self._objects is not None:
+                for id_, data in write.objects.items():
+                    self._objects.uphold(id_, data)
 
     def _do(self, writes: Sequence[Write]) -> list[int]:
         if len(writes) == 1:
@@ -163,7 +177,8 @@ class SqliteRecords(SqliteReads):
         link = self._writer
         if link.execute("SELECT 1 FROM run WHERE kid=?", (write.kid,)).fetchone():
             return -1
-        no = link.execute("SELECT coalesce(max(no), 0) + 1 FROM run").fetchone()[0]
+        newest = link.execute("SELECT coalesce(max(no), 0) FROM run").fetchone()[0]
+        no = max(newest, sweep.floor(link)[0]) + 1
         run, branch, row = write.build(no, self._next_branch())
         link.execute(schema.RUN_INSERT, (run.no, run.kid, run.epoch, run.head, run.mac, run.body))
         if run.key:
@@ -187,9 +202,8 @@ class SqliteRecords(SqliteReads):
         return row.id
 
     def _next_branch(self) -> int:
-        found = self._writer.execute("SELECT coalesce(max(no), 0) + 1 FROM branch").fetchone()
-        number: int = found[0]
-        return number
+        newest = self._writer.execute("SELECT coalesce(max(no), 0) FROM branch").fetchone()[0]
+        return max(int(newest), sweep.floor(self._writer)[1]) + 1
 
     def _insert_branch(self, branch: BranchRow) -> None:
         self._writer.execute(
@@ -210,10 +224,10 @@ class SqliteRecords(SqliteReads):
     def _note(self, writes: Sequence[Write], done: Sequence[int]) -> None:
         for write, row in zip(writes, done, strict=True):
             if type(write) is Append and row >= 0:
-                self._heads.write(row, write.row.mac)
+                self.heads.write(row, write.row.mac)
         while self._begun:
             first = self._begun.pop()
-            self._heads.write(first.id, first.mac)
+            self.heads.write(first.id, first.mac)
 
     def _grow(self) -> None:
         """Make the log its full length once, unflushed; then empty it, flushed."""
@@ -252,6 +266,19 @@ class SqliteRecords(SqliteReads):
         failpoint.reach("store.recycled")
         self._lock.count(-self._lock.count(0))
 
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[sqlite3.Connection]:
+        """The writing connection, while nobody else commits; a fault there is one of the store."""
+        with self._writing:
+            self._refuse_if_unfit()
+            try:
+                with self._lock.held(), named(self._file):
+                    yield self._writer
+            except StoreError as error:
+                self._fault = error
+                self._drop()
+                raise
+
     def revive(self) -> None:
         """After a failed commit: connect anew; what stands on the disk is what counts."""
         with self._writing, self._reading:
@@ -274,7 +301,7 @@ class SqliteRecords(SqliteReads):
         fault = StoreClosed(str(self._file.parent), "was opened before this process forked")
         self._fault = fault
         self._lock.close()
-        self._heads.abandon()
+        self.heads.abandon()
         return fault
 
     def close(self) -> None:
@@ -290,7 +317,7 @@ class SqliteRecords(SqliteReads):
                     failpoint.reach("store.closed")
             self._fault = StoreClosed(str(self._file.parent), "is closed")
             with contextlib.suppress(OSError):
-                self._heads.close()
+                self.heads.close()
             self._lock.close()
 
 

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 import msgspec
 
-from holdfast.errors import Damaged
+from holdfast.errors import Damaged, NotStorable
 from holdfast.model import journal
 from holdfast.model.ids import branch_of, row_id, seq_of
 from holdfast.model.run import RunBody, Status
@@ -22,8 +22,9 @@ from holdfast.store.backends.base import BranchRow, JournalRow, RunRow
 from holdfast.store.backends.connection import connect, named
 from holdfast.store.backends.schema import FORMAT
 from holdfast.store.backends.sqlite import FILE
+from holdfast.store.codec import values
+from holdfast.store.inside import references_in, states_of, values_of
 from holdfast.store.open import Opened
-from holdfast.store.verify.inside import decode_value, references_in, states_of, values_of
 from holdfast.store.verify.lines import Lines
 
 T = TypeVar("T")
@@ -47,6 +48,7 @@ _STRAYS = {
 
 _decode_run = msgspec.msgpack.Decoder(RunBody).decode
 _decode_row = msgspec.msgpack.Decoder(journal.Row).decode
+_decode_any = msgspec.msgpack.Decoder().decode
 
 Progress = Callable[[int, int], None]
 """Told how many rows were read, of how many."""
@@ -269,7 +271,7 @@ class _Verification:
                     for reference in references_in(whole) if is_state else ():
                         self._chunks.fetch(reference)
                     if self._deep:
-                        decode_value(whole, place, is_state=is_state)
+                        _decode_value(whole, place, is_state=is_state)
 
     def _compare(self, row: RunRow, body: RunBody, line: Lines) -> None:
         """Whether the catalog says of a run what its journal says."""
@@ -293,6 +295,18 @@ def _decoded(decode: Callable[[bytes], T], payload: bytes, where: str) -> T:
         return decode(payload)
     except (msgspec.DecodeError, RecursionError) as error:
         raise Damaged(where, f"it cannot be decoded ({error})") from error
+
+
+def _decode_value(data: bytes, where: str, *, is_state: bool) -> None:
+    """Raise `Damaged` unless a value can be read from `data`.
+
+    A class that this process does not know is no damage: its bytes are a value all the same.
+    """
+    if is_state:
+        _decoded(_decode_any, data, where)
+    else:
+        with contextlib.suppress(NotStorable):
+            values.decode(data, where=where)
 
 
 def _silent(_done: int, _total: int) -> None:

@@ -1,15 +1,12 @@
-"""The encoded values inside an entry, and whether they can be read."""
+"""The encoded values inside an entry, and the large ones that they name."""
 
-import contextlib
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import msgspec
 
-from holdfast.errors import Damaged, NotStorable
 from holdfast.model import journal, ledger
 from holdfast.store.chunks import is_reference
-from holdfast.store.codec import values
 
 _decoded = msgspec.msgpack.Decoder().decode
 
@@ -17,21 +14,6 @@ _decoded = msgspec.msgpack.Decoder().decode
 _LEAVES = (4, 5)
 _PAIRS = 2
 _REFERENCE = re.compile(rb"\xc7\x29[\x04\x05]\xff")
-
-
-def decode_value(data: bytes, where: str, *, is_state: bool) -> None:
-    """Raise `Damaged` unless a value can be read from `data`.
-
-    A class that this process does not know is no damage: its bytes are a value all the same.
-    """
-    if is_state:
-        try:
-            _decoded(data)
-        except (msgspec.DecodeError, RecursionError) as error:
-            raise Damaged(where, f"it cannot be decoded ({error})") from error
-    else:
-        with contextlib.suppress(NotStorable):
-            values.decode(data, where=where)
 
 
 def references_in(data: bytes) -> Iterator[bytes]:
@@ -100,3 +82,17 @@ def states_of(entry: journal.Entry) -> Iterator[tuple[str, bytes]]:
             yield "change of the state", entry.delta
         case _:
             pass
+
+
+def references_of(entry: journal.Entry, fetch: Callable[[bytes], bytes]) -> Iterator[bytes]:
+    """Every reference to a large value in an entry, also inside a save that lies aside itself.
+
+    `fetch` gives the bytes that a reference stands for.
+    """
+    for _, data in values_of(entry):
+        if is_reference(data):
+            yield data
+    for _, data in states_of(entry):
+        if is_reference(data):
+            yield data
+        yield from references_in(fetch(data))

@@ -1,0 +1,140 @@
+"""What is kept and why: a pure plan over checkpoints and runs, made before anything goes.
+
+A rule keeps, it never removes: what goes is what no rule keeps. Without a rule that speaks of
+checkpoints all of them are kept, and likewise runs. Whatever the rules say, these stay: what is
+pinned, what a fork or another branch grows from, a run that has not ended, the newest point of a
+run, and its two newest checkpoints that verify.
+"""
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+GENERATIONS_MIN = 2
+"""Checkpoints of a run that verify, and stay whatever the rules say."""
+
+DAY_S = 86_400.0
+
+
+class Retention(msgspec.Struct, frozen=True, kw_only=True):
+    """Rules; what is left out keeps nothing by itself.
+
+    `last`, `within` (seconds) and `every` speak of the checkpoints of each run, `runs_last` and
+    `runs_within` of runs that have ended, `quota` of the bytes of the store.
+    """
+
+    last: int | None = None
+    within: float | None = None
+    every: int | None = None
+    runs_last: int | None = None
+    runs_within: float | None = None
+    quota: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in self.__struct_fields__:
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                msg = f"retention: {name} is {value!r}; it is a number above 0, or left out"
+                raise ValueError(msg)
+
+    @property
+    def speaks_of_checkpoints(self) -> bool:
+        """Whether any checkpoint may go."""
+        return any(rule is not None for rule in (self.last, self.within, self.every))
+
+    @property
+    def speaks_of_runs(self) -> bool:
+        """Whether any run may go by a rule; one may go for the quota too."""
+        return self.runs_last is not None or self.runs_within is not None
+
+
+class Candidate(msgspec.Struct, frozen=True, kw_only=True):
+    """A checkpoint or run that may go; `held_by` are facts that keep it whatever the rules say."""
+
+    id: str
+    at: float
+    bytes: int = 0
+    held_by: Sequence[str] = ()
+
+
+class Fate(msgspec.Struct, frozen=True, kw_only=True):
+    """What becomes of a candidate: kept for these reasons; without one it goes."""
+
+    id: str
+    why: Sequence[str]
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether it stays."""
+        return bool(self.why)
+
+
+def checkpoints(
+    found: Sequence[Candidate], rules: Retention, now: float, verifies: Callable[[str], bool]
+) -> list[Fate]:
+    """The fates of one run's checkpoints, given oldest first.
+
+    `verifies` says of a checkpoint whether it can really be restored. It is asked of the newest
+    ones only, until enough do.
+    """
+    if not rules.speaks_of_checkpoints:
+        return [Fate(id=each.id, why=("no rule speaks of checkpoints",)) for each in found]
+    why = [list(each.held_by) for each in found]
+    _keep_by_rules(found, why, now, last=rules.last, within=rules.within)
+    if rules.every is not None:
+        for place in range(0, len(found), rules.every):
+            why[place].append(f"every {rules.every}. one is kept")
+    sound = 0
+    for place in range(len(found) - 1, -1, -1):
+        if sound == GENERATIONS_MIN:
+            break
+        if verifies(found[place].id):
+            sound += 1
+            word = "newest that verifies" if sound == 1 else "second newest that verifies"
+            why[place].append(word)
+    return _fates(found, why)
+
+
+def runs(found: Sequence[Candidate], rules: Retention, now: float, *, used: int) -> list[Fate]:
+    """The fates of the runs of a store, given oldest first; `used` are the store's bytes now."""
+    why = [list(each.held_by) for each in found]
+    if rules.speaks_of_runs:
+        _keep_by_rules(found, why, now, last=rules.runs_last, within=rules.runs_within)
+    else:
+        for reasons in why:
+            reasons.append("no rule speaks of runs")
+    if rules.quota is not None:
+        _make_room(found, why, used - rules.quota)
+    return _fates(found, why)
+
+
+def _keep_by_rules(
+    found: Sequence[Candidate],
+    why: list[list[str]],
+    now: float,
+    *,
+    last: int | None,
+    within: float | None,
+) -> None:
+    for place, each in enumerate(found):
+        if last is not None and len(found) - place <= last:
+            why[place].append(f"among the last {last}")
+        if within is not None and now - each.at <= within:
+            why[place].append(f"younger than {within / DAY_S:g} days")
+
+
+def _make_room(found: Sequence[Candidate], why: list[list[str]], too_many: int) -> None:
+    """Let go of the oldest runs that nothing but a rule keeps, until the quota is met."""
+    for place, each in enumerate(found):
+        if not why[place]:
+            too_many -= each.bytes
+    for place, each in enumerate(found):
+        if too_many <= 0:
+            return
+        if why[place] and not each.held_by:
+            why[place].clear()
+            too_many -= each.bytes
+
+
+def _fates(found: Sequence[Candidate], why: list[list[str]]) -> list[Fate]:
+    return [Fate(id=each.id, why=tuple(why[place])) for place, each in enumerate(found)]

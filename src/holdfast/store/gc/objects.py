@@ -1,0 +1,61 @@
+"""Large values that no row names: found, looked for again while nobody commits, then removed.
+
+A writer keeps a value first and names it in a row later. So a value that nobody names may be about
+to be named. Two things make it safe to remove one all the same: the rows that came since are read
+again while no commit can happen, and a commit that names a value which is gone writes it again
+(`Records.commit`, `objects`). Leaving out either loses data; a test goes through every schedule.
+"""
+
+from holdfast import failpoint
+from holdfast.model.ids import row_id, seq_of
+from holdfast.store.inside import references_of
+from holdfast.store.open import Opened
+
+BATCH = 64
+"""Values that are removed while others wait to commit."""
+
+
+class Named:
+    """The large values that the rows of a store name, as far as they were read."""
+
+    def __init__(self, opened: Opened) -> None:
+        self._opened = opened
+        self._read: dict[int, int] = {}  # branch → its newest row that was read
+        self.names: set[bytes] = set()
+
+    def read_on(self) -> None:
+        """Take in every row that was committed since the last time."""
+        reader, chunks = self._opened.reader, self._opened.chunks
+        for run in reader.runs():
+            for branch in reader.branches(run):
+                first = row_id(branch.no, seq_of(branch.at) + 1 if branch.parent else 0)
+                start = self._read.get(branch.no, first - 1) + 1
+                end = reader.end(branch.no)
+                self._read[branch.no] = end
+                if start > end:
+                    continue
+                for placed in reader.rows(branch.no, start, end):
+                    for entry in placed.row.entries:
+                        for reference in references_of(entry, chunks.fetch):
+                            self.names.add(chunks.name(reference))
+
+
+def unnamed(opened: Opened, named: Named) -> list[bytes]:
+    """The names of large values that no row names at this moment."""
+    named.read_on()
+    return [name for name in opened.objects.ids() if name not in named.names]
+
+
+def remove(opened: Opened, named: Named, names: list[bytes]) -> list[bytes]:
+    """Remove those of `names` that still nobody names; says which."""
+    gone: list[bytes] = []
+    for start in range(0, len(names), BATCH):
+        with opened.records.alone():
+            named.read_on()
+            for name in names[start : start + BATCH]:
+                if name not in named.names:
+                    failpoint.reach("gc.removing")
+                    opened.objects.remove(name)
+                    failpoint.reach("gc.removed")
+                    gone.append(name)
+    return gone
