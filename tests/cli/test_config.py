@@ -65,7 +65,7 @@ def test_modules_are_a_list_or_separated_by_commas(tmp_path: Path) -> None:
     ("text", "said"),
     [
         ("store = ", "cannot be read as TOML"),
-        ("stroe = 'x'\n", "holdfast.toml, stroe: there is no such setting (known: store, app"),
+        ("stroe = 'x'\n", "holdfast.toml, stroe: there is no such setting (known: store, key, app"),
         ("output = 'yaml'\n", "'yaml' is not one of table, json, jsonl"),
         ("store = 7\n", "holdfast.toml, store: it takes a text"),
         ("app = 7\n", "it takes the name of a module"),
@@ -114,6 +114,7 @@ def test_config_show_prints_each_value_with_its_origin(shop: Shop) -> None:
     assert [
         ["KEY", "VALUE", "ORIGIN"],
         ["store", "here", "--store"],
+        ["key", "(none)", "default"],
         ["app", "shop", str(shop.folder / "holdfast.toml")],
         ["output", "table", "default"],
     ] == lines
@@ -122,6 +123,23 @@ def test_config_show_prints_each_value_with_its_origin(shop: Shop) -> None:
     }.items()
     assert "HOLDFAST_API_TOKEN=(hidden) is no setting" in told.err
     assert "hush" not in told.out + told.err
+
+
+@pytest.mark.parametrize(
+    ("key", "shown"),
+    [
+        ("file:/etc/key", "file:/etc/key"),
+        ("passphrase", "passphrase"),
+        ("cmd:pass show holdfast", "(hidden)"),
+        ("c2VjcmV0", "(hidden)"),
+    ],
+)
+def test_the_place_of_a_key_is_shown_and_what_may_be_one_is_not(
+    shop: Shop, key: str, shown: str
+) -> None:
+    told = shop("config", "--json", HOLDFAST_KEY=key)
+
+    assert [shown] == [each["value"] for each in told.data["settings"] if each["key"] == "key"]
 
 
 @pytest.mark.parametrize("command", [("config",), ("runs",), ("restart", "--all")])

@@ -38,7 +38,7 @@ def a_row() -> JournalRow:
     return JournalRow(id=7 << 32 | 5, mac=row_mac(STORE, 7 << 32 | 5, BEFORE, body), body=body)
 
 
-NO_COLUMNS = {"key"}
+NO_COLUMNS = {"key", "before"}
 """Fields that stand in no row on the disk."""
 
 

@@ -64,7 +64,7 @@ def test_every_cut_body_is_damage() -> None:
     [
         ({"version": 2, "plain": 1, "payload": b"x"}, "a newer Holdfast wrote it"),
         ({"version": 0, "plain": 1, "payload": b"x"}, "never written"),
-        ({"flags": 2, "key": 5, "plain": 1, "payload": b"x"}, r"needs a key \(key id 5\)"),
+        ({"flags": 2, "key": 5, "plain": 1, "payload": b"x"}, r"it is sealed \(key id 5\)"),
         ({"flags": 4, "plain": 1, "payload": b"x"}, "unknown flags"),
         ({"key": 1, "plain": 1, "payload": b"x"}, "key id 1"),
         ({"plain": 2, "payload": b"x"}, "states 2 bytes, it holds 1"),
