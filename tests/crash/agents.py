@@ -109,6 +109,11 @@ def mail(order: str, idempotency_key: str = "") -> Answer:
     return _do(f"mail {order}", idempotency_key)
 
 
+@holdfast.effect(probe=find_paid, key="order", approve=True)
+def allowed(order: str, idempotency_key: str = "") -> Answer:
+    return _do(f"pay {order}", idempotency_key)
+
+
 @holdfast.effect(probe=find_paid, key="order", not_done=Refused)
 def charge(order: str, idempotency_key: str = "") -> Answer:  # noqa: ARG001 the card is declined before the key counts
     outside.asked(f"charge {order}")
@@ -287,11 +292,11 @@ def redone(run: holdfast.Run) -> list[Answer]:
 
 @holdfast.agent
 def asking(run: holdfast.Run) -> list[Answer]:
-    """Waits for a person, who answers as soon as the run has ended; the last one never does."""
+    """Waits for a person, who answers and approves; the last question expires."""
 
     def ask(turn: int) -> list[Answer]:
         if turn < TURNS - 1:
-            return [got(run.ask(f"ask {turn}")), got(think(turn))]
+            return [got(run.ask(f"ask {turn}")), got(allowed(f"order-{turn}")), got(think(turn))]
         late = {"what": "nobody", "token": "nobody"}
         return [got(think(turn)), got(run.ask(f"ask {turn}", expires=0, default=late))]
 
@@ -331,6 +336,9 @@ def carry_out(store: holdfast.Store, name: str) -> list[Answer]:
         try:
             return _carry_out(store, name)
         except holdfast.Waiting as waiting:
+            if waiting.kind == "approval":
+                store.approve(waiting.question)
+                continue
             answer = _answer(waiting.text)
             store.answer(waiting.question, answer)
             got(answer)  # The person knows that it is recorded.

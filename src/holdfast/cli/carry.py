@@ -13,7 +13,15 @@ import typer
 from holdfast.cli.config import Config
 from holdfast.cli.output import tell
 from holdfast.engine.handle import Store
-from holdfast.errors import Diverged, InDoubt, RunFailed, RunStopped, UnknownRun, UsageError
+from holdfast.errors import (
+    Diverged,
+    InDoubt,
+    RunFailed,
+    RunStopped,
+    UnknownRun,
+    UsageError,
+    Waiting,
+)
 
 T = TypeVar("T")
 
@@ -101,6 +109,8 @@ def _next(error: RunStopped, again: str) -> list[str]:
             ]
         case Diverged():
             return [f"with today's code:  {again} --redo-turn"]
+        case Waiting():
+            return [f"to answer:  {error.command}", f"then:       {again}"]
         case RunFailed():
             return [f"to try again:  {again}"]
         case _:

@@ -22,6 +22,7 @@ COMMANDS = {
     "show": "Show what happened to a run: turns, steps, effects, restarts.",
     "diff": "Show what is different in the state between two points.",
     "restart": "Continue a run from its newest point.",
+    "inbox": "Answer what waits for a person: questions, approvals, doubts.",
     "du": "Explain the bytes of a store, or of one run.",
     "export": "Write a run into one verified file.",
     "import": "Put an exported run into this store.",

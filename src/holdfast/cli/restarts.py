@@ -94,8 +94,12 @@ def restart_all(config: Config, *, is_failed_too: bool, is_dry_run: bool) -> int
     """One after the other, oldest first; goes on after one that does not end well."""
     rows: list[dict[str, object]] = []
     with open_store(config.store, must_exist=True) as store:
-        waiting = [info for info in store.runs(limit=RUNS_MAX) if _is_due(info, is_failed_too)][
-            ::-1
+        asking = {item.run for item in store.inbox() if item.state == "open"}
+        waiting = [
+            info
+            for info in store.runs(limit=RUNS_MAX)[::-1]
+            if _is_due(info, is_failed_too)
+            and not (info.status is Status.WAITING and info.id in asking)
         ]
         modules = apps.load(config.app)
         if waiting and not modules and not is_dry_run:
@@ -118,7 +122,7 @@ def restart_all(config: Config, *, is_failed_too: bool, is_dry_run: bool) -> int
 def _is_due(info: RunInfo, is_failed_too: bool) -> bool:  # noqa: FBT001 private
     if info.status in {Status.FAILED, Status.DIVERGED}:
         return is_failed_too
-    return info.is_interrupted or info.status is Status.IN_DOUBT
+    return info.is_interrupted or info.status in {Status.IN_DOUBT, Status.WAITING}
 
 
 def _try(store: Store, config: Config, info: RunInfo, modules: frozenset[str]) -> dict[str, object]:

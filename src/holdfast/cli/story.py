@@ -3,8 +3,10 @@
 from holdfast.cli.carry import restart_command
 from holdfast.cli.config import Config
 from holdfast.cli.grid import Grid
+from holdfast.cli.items import waiting
 from holdfast.cli.stores import INTERRUPTED
 from holdfast.cli.text import clock, duration, moment, plural, short, size
+from holdfast.engine.inbox import Item
 from holdfast.model.run import Status
 from holdfast.report.event import Event
 from holdfast.report.timeline import Doubt, Timeline
@@ -12,7 +14,9 @@ from holdfast.report.timeline import Doubt, Timeline
 COLUMNS = ("time", "turn", "what", "took", "bytes", "tokens", "outcome")
 
 
-def header(told: Timeline, status: str, config: Config, *, is_held: bool) -> Grid:
+def header(
+    told: Timeline, status: str, config: Config, items: list[Item], *, is_held: bool
+) -> Grid:
     """What the run is and came to, and the next command where a person has to act."""
     counts = (
         (told.turns, "turn"),
@@ -40,7 +44,9 @@ def header(told: Timeline, status: str, config: Config, *, is_held: bool) -> Gri
     ]
     for doubt in told.doubts:
         rows += _doubt(doubt, again, is_held=is_held)
-    if status == INTERRUPTED or (told.error and not told.doubts):
+    if told.status is Status.WAITING:
+        rows += waiting(items, again)
+    elif status == INTERRUPTED or (told.error and not told.doubts):
         rows.append(("next", f"{again} --redo-turn" if status == Status.DIVERGED else again))
     return Grid(columns=("", " "), rows=[row for row in rows if row[1]], has_header=False)
 
@@ -76,6 +82,8 @@ def event_grid(events: list[Event]) -> Grid:
 
 def _what(event: Event) -> str:
     match event.kind:
+        case "question":
+            return short(f"{event.name}: {event.asked}")
         case "step" | "effect" | "note":
             inside = "· " if event.is_inside else ""
             return short(f"{inside}{event.kind} {event.name}({event.asked})")
@@ -91,7 +99,9 @@ def _what(event: Event) -> str:
 
 def _outcome(event: Event) -> str:
     said = [event.outcome or ""] if event.kind != "step" or event.error else []
-    if event.how and event.how != "call":
+    if event.kind == "question" and event.how:
+        said.append(f"by {event.how}")
+    elif event.how and event.how != "call":
         said.append(f"(known by {event.how})")
     if event.attempts and event.attempts > 1:
         said.append(f"(attempt {event.attempts})")

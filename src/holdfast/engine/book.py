@@ -84,6 +84,14 @@ class Book:
             self.own += not is_side and isinstance(scope, int)
             return call, record
 
+    def knows(self, scope: Scope, question: Question) -> bool:
+        """Whether a record waits for this question to be asked next."""
+        with self._lock:
+            desk = self._desk(scope)
+            same = (question.name, question.digest)
+            key = (scope, *same, desk.asked.get(same, 0))
+            return key in desk.unused or bool(self._standing.get(same))
+
     def _check(self, desk: _Desk, call: Call) -> None:
         """In the agent's own line of code, what was recorded comes before anything new."""
         due = [r for r in _due(desk) if not r.call.is_side]

@@ -8,6 +8,7 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
 
 from holdfast.engine import agents, context
 from holdfast.engine.agents import Agent
+from holdfast.engine.approve import rule
 from holdfast.engine.call import StepSpec, UsageFn, ask
 from holdfast.engine.drive import Recorded as Waiting
 from holdfast.engine.drive import adrive, drive
@@ -123,6 +124,8 @@ def effect(
     ignore: str | Iterable[str] = (),
     idempotent: bool = False,
     not_done: type[BaseException] | Iterable[type[BaseException]] = (),
+    approve: bool | Callable[..., bool] = False,
+    approve_within: float | str | None = None,
 ) -> Callable[[Callable[P, R]], Recorded[P, R]]: ...
 def effect(
     fn: Callable[..., Any] | None = None,
@@ -135,6 +138,8 @@ def effect(
     ignore: str | Iterable[str] = (),
     idempotent: bool = False,
     not_done: type[BaseException] | Iterable[type[BaseException]] = (),
+    approve: bool | Callable[..., bool] = False,
+    approve_within: float | str | None = None,
 ) -> Any:
     """Declare an effect: a call that changes the world, and is done once.
 
@@ -142,6 +147,8 @@ def effect(
     may be repeated under the same `idempotency_key`, `not_done` names exceptions that prove that
     nothing happened, `key` the arguments that say what it is about, `ignore` those that do not
     belong to its intent; `undo` reverses it on a rollback, `offset` compensates for it.
+    `approve` has a person allow it first, always or where it returns True of the arguments; the
+    approval is good for these arguments, once, and for `approve_within` from the question on.
     """
 
     def declare(fn: Callable[..., Any]) -> Callable[..., Any]:
@@ -158,6 +165,7 @@ def effect(
             probe_takes_key=probe is not None and KEY in inspect.signature(probe).parameters,
             is_idempotent=idempotent,
             not_done=declined,
+            approve=rule(shape.name, approve, approve_within),
             returns_none=getattr(fn, "__annotations__", {}).get("return", "") in (None, "None"),
         )
         return _recorded("effect", fn, functools.partial(perform, spec))

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from holdfast import failpoint
+from holdfast.engine.approve import Approve, approval
 from holdfast.engine.call import UsageFn, read_usage
 from holdfast.engine.drive import Commit, Invoke, Pause, Recorded
 from holdfast.engine.faults import to_error, to_exception
@@ -14,7 +15,7 @@ from holdfast.engine.question import KEY, Question, Shape
 from holdfast.engine.reading import Record
 from holdfast.engine.session import Frame
 from holdfast.errors import InDoubt, NotDone, NotStorable
-from holdfast.model.journal import Call, Declined, Happened, Intended
+from holdfast.model.journal import Answered, Call, Declined, Happened, Intended
 from holdfast.policy.effects import Move, next_move
 from holdfast.store.codec import values
 
@@ -35,6 +36,7 @@ class EffectSpec(msgspec.Struct, frozen=True, kw_only=True):
     not_done: tuple[type[BaseException], ...] = ()
     returns_none: bool = False
     usage: UsageFn | None = None
+    approve: Approve | None = None
 
 
 class _Deed(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,6 +50,7 @@ class _Deed(msgspec.Struct, frozen=True, kw_only=True):
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any]
     is_new: bool
+    granted: Answered | None = None
 
 
 def perform(
@@ -56,6 +59,9 @@ def perform(
     """Do the effect once: whatever a crash cuts off is found in doubt."""
     session = here.session
     question = spec.shape.question(args, kwargs)
+    granted = None
+    if spec.approve is not None:
+        granted = approval(spec.approve, here, question, args, kwargs)
     call, record = session.ask(question, here)
     if record is None:
         yield from _let_siblings_ask(here, call)
@@ -77,6 +83,7 @@ def perform(
         args=args,
         kwargs=kwargs,
         is_new=record is None,
+        granted=granted,
     )
     if record is not None and record.outcome is None:
         return (yield from _settle(deed, None))
@@ -105,6 +112,8 @@ def _attempt(deed: _Deed, how: str) -> Recorded:
     """Record the intent, call, record the outcome."""
     session, spec = deed.here.session, deed.spec
     args = values.encode(deed.question.bound, path=f"arguments of {spec.shape.name}")
+    if deed.granted is not None:
+        session.pend(deed.granted)  # In the same row as the intent: used once, or not at all.
     _, _, ticket = session.record(
         Intended(
             deed.call,

@@ -83,7 +83,7 @@ class Inbox:
 
     def of(self, run: Run) -> list[Item]:
         """What waits, or waited, in one run."""
-        return [*self._open(run), *(item for item in self._closed(run) if item.run == run.body.id)]
+        return [*self._open(run), *(item for item in self._said(run) if item.run == run.body.id)]
 
     def find(self, text: str) -> Item:
         """The item whose id is or begins with `text`, open or not."""
@@ -141,9 +141,11 @@ class Inbox:
         )
 
     def _closed(self, run: Run) -> Iterator[Item]:
-        """What people have said of questions of a run and of its forks."""
-        if self._opened.reader.ledger(run) is None:
-            return
+        """What people have said of questions of a run and of its forks, listed with the first."""
+        if self._opened.reader.ledger(run) is not None:
+            yield from self._said(run)
+
+    def _said(self, run: Run) -> Iterator[Item]:
         for said in self._ledger(run).read().words.values():
             yield Item(
                 id=said.id,

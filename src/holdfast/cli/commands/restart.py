@@ -28,7 +28,8 @@ def restart(
     ] = None,
     *,
     all_: Annotated[
-        bool, typer.Option("--all", help="Every run that is interrupted or in doubt, oldest first.")
+        bool,
+        typer.Option("--all", help="Every interrupted, doubtful or answered run, oldest first."),
     ] = False,
     failed: Annotated[
         bool, typer.Option("--failed", help="With --all: also failed and diverged ones.")

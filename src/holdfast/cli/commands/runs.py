@@ -39,6 +39,7 @@ class Wanted(StrEnum):
     FAILED = "failed"
     IN_DOUBT = "in-doubt"
     DIVERGED = "diverged"
+    WAITING = "waiting"
 
 
 runs = typer.Typer(

@@ -1,0 +1,177 @@
+"""`holdfast inbox`: what waits for a person, and the answers."""
+
+import json
+from typing import Annotated
+
+import typer
+
+from holdfast.cli import apps
+from holdfast.cli.carry import restart_command
+from holdfast.cli.config import Config
+from holdfast.cli.items import detail, grid, line
+from holdfast.cli.noun import Noun
+from holdfast.cli.options import Apps, AsJson, Output, StorePath, closing, settings
+from holdfast.cli.output import emit, put, tell
+from holdfast.cli.stores import opened
+from holdfast.clock import SystemClock
+from holdfast.engine.handle import Store
+from holdfast.engine.handle import open as open_store
+from holdfast.engine.inbox import Inbox, Item
+from holdfast.errors import UsageError
+
+EXITS = (0, 2, 3, 7, 8)
+CLOSING = closing(
+    (
+        "holdfast inbox",
+        "holdfast inbox list --all -o json",
+        "holdfast inbox show 3f2a",
+        "holdfast inbox answer 3f2a yes --as ann",
+        "holdfast inbox approve 3f2a",
+        "holdfast inbox reject 3f2a --note 'too much'",
+        "holdfast inbox answer 9c1e happened --outcome '{\"id\": 7}'",
+    ),
+    EXITS,
+)
+
+Id = Annotated[str, typer.Argument(metavar="ID", help="Id of what waits, or how it begins.")]
+By = Annotated[
+    str | None, typer.Option("--as", metavar="NAME", help="Who says it; else the system's user.")
+]
+Note = Annotated[str | None, typer.Option("--note", metavar="TEXT", help="Why; recorded with it.")]
+
+inbox = typer.Typer(
+    cls=Noun,
+    epilog=CLOSING,
+    rich_markup_mode=None,
+    add_completion=False,
+    help="Answer what waits for a person; without an act, `inbox` is `inbox list`.",
+)
+
+
+@inbox.callback()
+def _noun() -> None:
+    """Questions, approvals and effects in doubt of a store."""
+
+
+@inbox.command("list", epilog=CLOSING)
+def list_(
+    *,
+    all_: Annotated[bool, typer.Option("--all", help="Also what was answered or expired.")] = False,
+    store: StorePath = None,
+    output: Output = None,
+    as_json: AsJson = False,
+) -> None:
+    """List what waits for a person, oldest first."""
+    config = settings(store, output, as_json=as_json)
+    clock = SystemClock()
+    with opened(config.store) as found:
+        items = Inbox(found, clock).items(is_all=all_)
+    shown = [item for item in items if all_ or item.state == "open"]
+    lines = [line(item) for item in shown]
+    emit(
+        config.output,
+        document={"inbox": lines},
+        lines=lines,
+        grids=[grid(shown, clock.now()) if shown else "nothing waits for a person"],
+    )
+
+
+@inbox.command("show", epilog=CLOSING)
+def show(
+    id: Id,  # noqa: A002 the public word
+    *,
+    app: Apps = None,
+    store: StorePath = None,
+    output: Output = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show one item in full: the question, the exact arguments, what was said and by whom.
+
+    `--app` names the modules of classes among the arguments.
+    """
+    config = settings(store, output, app, as_json=as_json)
+    apps.load(config.app)
+    with opened(config.store) as found:
+        item = Inbox(found, SystemClock()).find(id)
+    emit(config.output, document={"item": line(item)}, lines=[line(item)], grids=[detail(item)])
+
+
+@inbox.command("approve", epilog=CLOSING)
+def approve(
+    id: Id,  # noqa: A002 the public word
+    *,
+    by: By = None,
+    note: Note = None,
+    store: StorePath = None,
+    output: Output = None,
+    as_json: AsJson = False,
+) -> None:
+    """Allow an effect: once, with exactly the arguments that `inbox show` prints."""
+    config = settings(store, output, as_json=as_json)
+    with open_store(config.store, must_exist=True) as found:
+        _tell(config, found, found.approve(id, by=by, note=note), "approved")
+
+
+@inbox.command("reject", epilog=CLOSING)
+def reject(
+    id: Id,  # noqa: A002 the public word
+    *,
+    by: By = None,
+    note: Note = None,
+    store: StorePath = None,
+    output: Output = None,
+    as_json: AsJson = False,
+) -> None:
+    """Refuse an effect; the agent is told, and may do something else."""
+    config = settings(store, output, as_json=as_json)
+    with open_store(config.store, must_exist=True) as found:
+        _tell(config, found, found.reject(id, by=by, note=note), "rejected")
+
+
+@inbox.command("answer", epilog=CLOSING)
+def answer(
+    id: Id,  # noqa: A002 the public word
+    text: Annotated[
+        str | None, typer.Argument(metavar="[ANSWER]", help="A text; for others see --value.")
+    ] = None,
+    *,
+    value: Annotated[
+        str | None, typer.Option("--value", metavar="JSON", help="The answer as JSON.")
+    ] = None,
+    outcome: Annotated[
+        str | None,
+        typer.Option("--outcome", metavar="JSON", help="What an effect that happened gave back."),
+    ] = None,
+    by: By = None,
+    store: StorePath = None,
+    output: Output = None,
+    as_json: AsJson = False,
+) -> None:
+    """Answer a question, or say of an effect in doubt that it `happened` or is `not done`."""
+    config = settings(store, output, as_json=as_json)
+    if (text is None) == (value is None):
+        msg = "give the answer as a text, or as JSON with --value"
+        raise UsageError(msg)
+    said = text if value is None else _json("--value", value)
+    known = None if outcome is None else _json("--outcome", outcome)
+    with open_store(config.store, must_exist=True) as found:
+        _tell(config, found, found.answer(id, said, outcome=known, by=by), "answered")
+
+
+def _json(option: str, text: str) -> object:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        msg = f"{option} takes JSON, and this is none ({error}); a text is written '\"so\"'"
+        raise UsageError(msg) from error
+
+
+def _tell(config: Config, store: Store, item: Item, word: str) -> None:
+    """What was recorded, and how the run goes on."""
+    again = restart_command(item.run, config, (store.get(item.run).module,))
+    if config.output == "table":
+        put(f"{item.id} {word}")
+        tell(f"continue the run with\n  {again}")
+        return
+    document: dict[str, object] = {"id": item.id, "run": item.run, "word": word, "next": again}
+    emit(config.output, document=document, lines=[document], grids=[])

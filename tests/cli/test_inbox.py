@@ -1,0 +1,191 @@
+"""`holdfast inbox`: what waits for a person, answered from the command line."""
+
+import pytest
+
+from tests.cli.kit import Shop
+
+DESK = """
+import dataclasses
+import holdfast
+
+
+@dataclasses.dataclass
+class Parcel:
+    weight: int
+
+
+@holdfast.effect(approve=True, approve_within="1d")
+def send(parcel: Parcel, to: str) -> str:
+    return f"sent to {to}"
+
+
+@holdfast.effect
+def ring(number: str) -> str:
+    raise ConnectionError("no line")
+
+
+@holdfast.agent
+def clerk(run: holdfast.Run) -> str:
+    return f"told: {run.ask('Open today?', ['yes', 'no way'])}"
+
+
+@holdfast.agent
+def sender(run: holdfast.Run) -> str:
+    try:
+        return send(Parcel(3), "ann")
+    except holdfast.Rejected as error:
+        return f"not sent: {error.note}"
+
+
+@holdfast.agent
+def ringer(run: holdfast.Run) -> str:
+    return ring("555")
+"""
+
+
+@pytest.fixture
+def desk(shop: Shop) -> Shop:
+    """A store in which one of each kind waits."""
+    (shop.folder / "desk.py").write_text(DESK, encoding="utf-8")
+    for agent in ("clerk", "sender", "ringer"):
+        assert 8 == shop("run", f"desk:{agent}", "--id", f"{agent}-1").status
+    return shop
+
+
+def ids(desk: Shop) -> list[str]:
+    return [item["id"] for item in desk("inbox", "-o", "json").data["inbox"]]
+
+
+def test_a_run_that_asks_ends_with_status_8_and_says_what_to_type(desk: Shop) -> None:
+    ended = desk("restart", "clerk-1", "--app", "desk")
+
+    question = ids(desk)[0]
+    assert 8 == ended.status
+    assert "run clerk-1 waits for an answer: Open today?" in ended.err
+    assert f"to answer:  holdfast inbox answer {question} ANSWER" in ended.err
+    assert "then:       holdfast restart clerk-1 --app desk" in ended.err
+
+
+def test_the_list_shows_each_kind_for_people_and_for_programs(desk: Shop) -> None:
+    table = desk("inbox")
+    [question, approval, doubt] = desk("inbox", "list", "-o", "json").data["inbox"]
+
+    assert ["question", "approval", "doubt"] == [
+        row.split()[1] for row in table.out.splitlines()[1:]
+    ]
+    assert ("Open today?", ["yes", "no way"]) == (question["question"], question["options"])
+    assert {"parcel", "to"} == set(approval["arguments"])
+    assert {"number": "555"} == doubt["arguments"]
+    assert 3 == len(desk("inbox", "-o", "jsonl").out.splitlines())
+
+
+def test_an_item_is_shown_with_its_exact_arguments_and_how_to_answer(desk: Shop) -> None:
+    question, approval, doubt = (
+        desk("inbox", "show", id_[:8], "--app", "desk").out for id_ in ids(desk)
+    )
+
+    assert "'no way'" in question
+    assert '"weight": 3' in approval
+    assert '"ann"' in approval
+    assert "<Parcel>" in desk("inbox", "show", ids(desk)[1]).out
+    assert "holdfast inbox reject" in approval
+    assert "happened --outcome JSON" in doubt
+
+
+def test_an_answer_is_recorded_and_the_next_command_works(desk: Shop) -> None:
+    question = ids(desk)[0]
+
+    told = desk("inbox", "answer", question[:10], "no way", "--as", "ann")
+
+    assert (0, f"{question} answered\n") == (told.status, told.out)
+    assert "holdfast restart clerk-1 --app desk" in told.err
+    assert (
+        "told: no way" == desk("restart", "clerk-1", "--app", "desk", "-o", "json").data["result"]
+    )
+    shown = desk("inbox", "show", question, "--json").data["item"]
+    assert ("answered", "no way", "ann") == (shown["state"], shown["answer"], shown["by"])
+    assert "answered by ann" in desk("show", "clerk-1").out
+
+
+def test_the_second_answer_is_refused_with_who_was_first(desk: Shop) -> None:
+    question = ids(desk)[0]
+    desk("inbox", "answer", question, "yes", "--as", "ann")
+
+    second = desk("inbox", "answer", question, "no way", "--as", "bob")
+
+    assert 8 == second.status
+    assert f"{question} was answered by ann at 2" in second.err
+
+
+def test_an_effect_is_approved_or_rejected(desk: Shop) -> None:
+    approval = ids(desk)[1]
+
+    rejected = desk("inbox", "reject", approval, "--note", "too heavy", "-o", "json").data
+
+    assert "rejected" == rejected["word"]
+    assert (
+        "not sent: too heavy"
+        == desk("restart", "sender-1", "--app", "desk", "--json").data["result"]
+    )
+    desk("run", "desk:sender", "--id", "sender-2")
+    assert 0 == desk("inbox", "approve", ids(desk)[-1]).status
+    assert "sent to ann" == desk("restart", "sender-2", "--app", "desk", "--json").data["result"]
+
+
+def test_a_doubt_is_settled(desk: Shop) -> None:
+    doubt = ids(desk)[2]
+
+    assert 0 == desk("inbox", "answer", doubt, "happened", "--outcome", '"rang"').status
+    assert "rang" == desk("restart", "ringer-1", "--app", "desk", "--json").data["result"]
+
+
+def test_all_that_was_answered_is_restarted_and_the_rest_left_alone(desk: Shop) -> None:
+    question, _, doubt = ids(desk)
+    desk("inbox", "answer", question, "yes")
+    desk("inbox", "answer", doubt, "happened", "--outcome", '"rang"')
+
+    table = desk("restart", "--all", "--app", "desk", "-o", "json").data["runs"]
+
+    assert ["clerk-1", "ringer-1"] == [row["id"] for row in table]
+    assert ["sender-1"] == [
+        row["id"] for row in desk("runs", "--status", "waiting", "--json").data["runs"]
+    ]
+
+
+def test_a_waiting_run_shows_its_question_and_what_to_type(desk: Shop) -> None:
+    shown = desk("show", "clerk-1")
+    listed = desk("show", "clerk-1", "-o", "json").data
+
+    assert "waits for  Open today? (question" in shown.out
+    assert f"holdfast inbox answer {ids(desk)[0]} yes" in shown.out
+    assert "waiting" == listed["run"]["status"]
+    assert "open" == listed["run"]["inbox"][0]["state"]
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "why"),
+    [
+        (("answer", "QUESTION"), 2, "give the answer as a text, or as JSON"),
+        (("answer", "QUESTION", "yes", "--value", "1"), 2, "give the answer as a text"),
+        (("answer", "QUESTION", "--value", "{"), 2, "--value takes JSON"),
+        (("answer", "QUESTION", "maybe"), 2, "it takes 'yes', 'no way'"),
+        (("approve", "QUESTION"), 2, "is a question: answer it"),
+        (("approve", "zzz"), 3, "nothing with id 'zzz'"),
+        (("show", "zzz"), 3, "nothing with id 'zzz'"),
+    ],
+)
+def test_a_word_that_does_not_fit_is_refused(
+    desk: Shop, words: tuple[str, ...], status: int, why: str
+) -> None:
+    question = ids(desk)[0]
+
+    refused = desk("inbox", *(question if word == "QUESTION" else word for word in words))
+
+    assert status == refused.status
+    assert why in refused.err
+
+
+def test_an_empty_inbox_says_so(shop: Shop) -> None:
+    shop("run", "shop:echo", "--id", "echo-1")
+
+    assert "nothing waits for a person\n" == shop("inbox").out

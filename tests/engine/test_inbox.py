@@ -1,0 +1,171 @@
+"""The inbox: questions, approvals and effects in doubt in one list, answered in one place."""
+
+import getpass
+
+import pytest
+
+import holdfast
+from holdfast.model.journal import Declined, Happened
+from holdfast.testing.fakes import ManualClock
+from tests.engine.kit import RUN, Stage
+
+
+@holdfast.effect(approve=True)
+def pay(order: str, qty: int) -> str:
+    return f"{qty} of {order}"
+
+
+@holdfast.effect
+def mail(to: str) -> str:
+    raise ConnectionError(to)
+
+
+@holdfast.agent
+def asker(run: holdfast.Run) -> object:
+    return run.ask("Ship it?", ["yes", "no"], expires="1h", default="no")
+
+
+@holdfast.agent
+def payer(run: holdfast.Run) -> object:  # noqa: ARG001 every agent takes it
+    return pay("kelp", 3)
+
+
+@holdfast.agent
+def mailer(run: holdfast.Run) -> object:  # noqa: ARG001 every agent takes it
+    return mail("ann")
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def full(stage: Stage, clock: ManualClock) -> Stage:
+    """A store in which one of each kind waits."""
+    timed = Stage(stage.path, clock)
+    for agent in (asker, payer, mailer):
+        clock.advance(1)
+        assert isinstance(timed.fault(agent, id=agent.name), holdfast.RunStopped)
+    return timed
+
+
+def test_all_that_waits_is_in_one_list_oldest_first(full: Stage) -> None:
+    with full.open() as store:
+        question, approval, doubt = store.inbox()
+
+    assert ("question", "asker", "Ship it?") == (question.kind, question.run, question.text)
+    assert (["yes", "no"], "no") == (question.options, question.default)
+    assert question.expires == question.since + 3600
+    assert ("approval", "payer") == (approval.kind, approval.run)
+    assert {"order": "kelp", "qty": 3} == approval.arguments
+    assert ("doubt", "mailer", {"to": "ann"}) == (doubt.kind, doubt.run, doubt.arguments)
+    assert ["happened", "not done"] == doubt.options
+
+
+def test_what_was_answered_is_listed_only_on_demand(full: Stage) -> None:
+    with full.open() as store:
+        store.answer(store.inbox()[0].id, "yes", by="ann")
+
+        assert ["approval", "doubt"] == [item.kind for item in store.inbox()]
+        [told] = [item for item in store.inbox(all=True) if item.kind == "question"]
+    assert ("answered", "yes", "ann") == (told.state, told.answer, told.by)
+
+
+def test_an_item_is_named_by_the_start_of_its_id(full: Stage) -> None:
+    with full.open() as store:
+        question = store.inbox()[0]
+        assert question.id == store.answer(question.id[:8], "yes").id
+        with pytest.raises(holdfast.UnknownQuestion, match="nothing with id 'zz'"):
+            store.answer("zz", "yes")
+        with pytest.raises(holdfast.UnknownQuestion):
+            store.answer("", "yes")
+
+
+def test_an_ambiguous_start_is_refused(stage: Stage) -> None:
+    for n in range(17):
+        assert isinstance(stage.fault(asker, id=f"run-{n}"), holdfast.Waiting)
+    with stage.open() as store:
+        starts = [item.id[0] for item in store.inbox()]
+        alike = next(start for start in starts if starts.count(start) > 1)
+
+        with pytest.raises(holdfast.UnknownQuestion, match="more than one"):
+            store.answer(alike, "yes")
+
+
+def test_an_effect_in_doubt_is_settled_from_the_inbox_and_by_whom_is_recorded(full: Stage) -> None:
+    with full.open() as store:
+        doubt = store.inbox()[-1]
+        store.answer(doubt.id, "happened", outcome="sent", by="ann")
+        with pytest.raises(holdfast.UnknownQuestion):
+            store.answer(doubt.id, "not done", by="bob")
+        with pytest.raises(holdfast.AlreadyAnswered, match="settled as happened by ann"):
+            store.resolve("mailer", doubt.id, happened=False)
+
+    assert "sent" == full.live(mailer, id="mailer")
+    [told] = [entry for entry in full.journal("mailer") if isinstance(entry, Happened)]
+    assert ("person", "ann") == (told.how, told.by)
+
+
+def test_an_effect_that_was_not_done_is_done_anew(full: Stage) -> None:
+    with full.open() as store:
+        store.answer(store.inbox()[-1].id, "not done", by="ann")
+
+    assert isinstance(full.fault(mailer, id="mailer"), holdfast.InDoubt)
+    [told] = [entry for entry in full.journal("mailer") if isinstance(entry, Declined)]
+    assert "ann" == told.by
+
+
+def test_whoever_does_not_say_who_they_are_is_the_user_of_the_system(full: Stage) -> None:
+    with full.open() as store:
+        store.answer(store.inbox()[0].id, "yes")
+
+        [told] = [item for item in store.inbox(all=True) if item.kind == "question"]
+    assert getpass.getuser() == told.by
+
+
+@pytest.mark.parametrize(
+    ("act", "why"),
+    [
+        (lambda store, items: store.approve(items[0].id), "is a question: answer it"),
+        (lambda store, items: store.reject(items[0].id), "is a question: "),
+        (lambda store, items: store.answer(items[1].id, "yes"), "is an approval: approve or"),
+        (lambda store, items: store.approve(items[2].id), "in doubt; answer 'happened' or"),
+        (lambda store, items: store.answer(items[2].id, "perhaps"), "in doubt; answer"),
+        (
+            lambda store, items: store.answer(items[2].id, "not done", outcome=1),
+            "has no outcome",
+        ),
+        (lambda store, items: store.answer(items[0].id, "yes", by=" "), "a name is printable"),
+        (lambda store, items: store.answer(items[0].id, "yes", by="x" * 201), "a name is"),
+    ],
+)
+def test_a_word_that_does_not_fit_is_refused_and_nothing_changes(
+    full: Stage, act: object, why: str
+) -> None:
+    with full.open() as store:
+        before = store.inbox()
+        with pytest.raises(holdfast.UsageError, match=why):
+            act(store, before)  # type: ignore[operator]  # one of the above
+
+        assert before == store.inbox()
+
+
+def test_an_expired_question_is_no_longer_open(full: Stage, clock: ManualClock) -> None:
+    clock.advance(3600)
+
+    with full.open() as store:
+        assert ["expired", "open", "open"] == [item.state for item in store.inbox()]
+    assert "no" == full.live(asker, id="asker")
+    with full.open() as store:
+        assert ["approval", "doubt"] == [item.kind for item in store.inbox()]
+
+
+def test_a_finished_run_waits_for_nobody(stage: Stage) -> None:
+    @holdfast.agent
+    def done(run: holdfast.Run) -> str:
+        return run.id
+
+    assert RUN == stage.live(done)
+    with stage.open() as store:
+        assert [] == store.inbox(all=True)
