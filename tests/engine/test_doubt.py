@@ -285,7 +285,7 @@ def test_a_word_on_an_effect_that_is_not_in_doubt_is_refused(stage: Stage, bank:
 
     with stage.open() as store:
         store.resolve(RUN, error.key, happened=True)
-        with pytest.raises(holdfast.UsageError, match="no effect in doubt"):
+        with pytest.raises(holdfast.UsageError, match="was settled as happened"):
             store.resolve(RUN, error.key, happened=False)
     assert [None, "thanks"] == stage.live(agent)
 
