@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from holdfast.model.journal import Usage
     from holdfast.model.limits import SLA, Every, every
     from holdfast.model.run import RunInfo, Status
+    from holdfast.policy.retention import Retention
     from holdfast.store.codec.values import migrate
 else:
     __getattr__ = later(
@@ -83,6 +84,7 @@ else:
             "RunInfo": "holdfast.model.run",
             "Status": "holdfast.model.run",
             "migrate": "holdfast.store.codec.values",
+            "Retention": "holdfast.policy.retention",
         }
     )
 
@@ -111,6 +113,7 @@ __all__ = [
     "NotInRun",
     "NotStorable",
     "Rejected",
+    "Retention",
     "Run",
     "RunErased",
     "RunFailed",

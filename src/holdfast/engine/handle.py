@@ -84,7 +84,7 @@ class Store(Verbs):
         self, opened: Opened, clock: Clock, chance: random.Random, environment: Mapping[str, str]
     ) -> None:
         super().__init__(opened, Lives(opened, clock, chance, environment), clock)
-        self._clock, self._chance = clock, chance
+        self._chance = chance
         _stores.add(self)
 
     @overload

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from holdfast.capture.diff import Change, diff
 from holdfast.capture.digest import digest
 from holdfast.capture.tracked import plain
-from holdfast.engine.restore import row_before, rows_to, state_at
+from holdfast.engine.restore import PrunedAway, is_there, row_before, rows_to, state_at
 from holdfast.errors import Damaged, UnknownCheckpoint
 from holdfast.model.ids import Point, branch_of, parse_point, point_id, row_id, seq_of
 from holdfast.model.journal import (
@@ -25,6 +25,7 @@ from holdfast.model.journal import (
     Finished,
     Happened,
     Mark,
+    Pruned,
     Redone,
     Resumed,
     Saved,
@@ -60,12 +61,14 @@ class Points:
         teller = _Teller(self._reader, run.body.id)
         known: dict[int, list[Point]] = {}
         found: list[Checkpoint] = []
+        is_pruned = False
         for branch in self._reader.branches(run):
             before = _newest(known.get(branch.parent, []), branch.at) if branch.parent else None
             mine = known[branch.no] = [] if before is None else [before]
             first = row_id(branch.no, seq_of(branch.at) + 1 if branch.parent else 0)
             end = self._reader.end(branch.no)
             for placed in self._reader.rows(branch.no, first, end):
+                is_pruned = is_pruned or isinstance(placed.row.entries[0], Pruned)
                 for index, entry in _places(placed):
                     point = placed.id, index
                     if _is_copy(placed, index):
@@ -75,7 +78,9 @@ class Points:
                         found.append(self._told(teller, entry, point, mine))
                     if not _is_snapshot(entry):
                         mine.append(point)
-        return found
+        if not is_pruned:
+            return found
+        return [each for each in found if is_there(self._reader, _point(each))]
 
     def _told(
         self, teller: "_Teller", entry: Place, point: Point, before: Sequence[Point]
@@ -91,7 +96,7 @@ class Points:
 
         `Damaged` if that is not the state it was made of.
         """
-        run, point = self._find(name)
+        run, point = self.find(name)
         rows = self._rows(point)
         told = _Teller(self._reader, run.body.id).tell(point, rows)
         entry = rows[-1].row.entries[point[1]]
@@ -99,7 +104,11 @@ class Points:
         if isinstance(entry, Saved):
             state = self._reader.value(entry.state)
         else:
-            found = state_at(self._reader, rows)
+            try:
+                found = state_at(self._reader, rows)
+            except PrunedAway:
+                why = f"garbage collection removed what {name} was made of"
+                raise UnknownCheckpoint(name, str(self._path), why) from None
             assert found is not None
             state = found.root
         mark = _mark(entry)
@@ -111,7 +120,7 @@ class Points:
         """What is different from one point to another."""
         return diff(self.restore(before)[1], self.restore(after)[1])
 
-    def _find(self, name: str) -> tuple[Run, Point]:
+    def find(self, name: str) -> tuple[Run, Point]:
         """A point by its id, as `run@turn`, or as a run's id: its newest."""
         run = self._reader.find(name)
         if run is not None:
@@ -260,6 +269,12 @@ class _Teller:
             first = self._reader.row(life).row.entries[0]
             self._facts[life] = first.facts if isinstance(first, Started | Resumed) else None
         return self._facts[life]
+
+
+def _point(told: "Checkpoint") -> Point:
+    parsed = parse_point(told.id)
+    assert parsed is not None, "a point's id names it"
+    return parsed[1]
 
 
 def _places(placed: Placed) -> Iterator[tuple[int, Place]]:

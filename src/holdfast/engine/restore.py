@@ -13,6 +13,7 @@ from holdfast.model.journal import (
     Finished,
     Happened,
     LoopLeft,
+    Pruned,
     Resumed,
     Row,
     TurnEnded,
@@ -21,6 +22,10 @@ from holdfast.store.reader import Placed, Reader
 
 Save = tuple[bytes, Point | None]
 """A base or change of the state, and where it stands."""
+
+
+class PrunedAway(Exception):
+    """Garbage collection removed what a row held that a point was made of."""
 
 
 def state_at(reader: Reader, rows: Iterable[Placed], point: Point | None = None) -> State | None:
@@ -40,6 +45,8 @@ def state_at(reader: Reader, rows: Iterable[Placed], point: Point | None = None)
             match entry:
                 case Based():
                     base, deltas, left, is_any = (entry.state, at), [], [], True
+                case Pruned():
+                    raise PrunedAway(placed.id)
                 case Resumed():
                     left = []  # The new life runs the open turn from its start.
                 case LoopLeft():
@@ -64,6 +71,29 @@ def rows_to(reader: Reader, head: int, point: Point) -> Iterator[Placed]:
     if any(isinstance(entry, Based) for entry in placed.row.entries[index:]):
         base = row_before(reader, head, row).row.base
     return reader.rows(head, base if base >= 0 else reader.first(head), row)
+
+
+def is_there(reader: Reader, point: Point) -> bool:
+    """Whether garbage collection has left everything that a point is restored from."""
+    rows = list(rows_to(reader, branch_of(point[0]), point))
+    return not any(_is_pruned(placed) for placed in [*rows, *reader.some(rows_used(reader, rows))])
+
+
+def rows_used(reader: Reader, rows: Iterable[Placed]) -> set[int]:
+    """The rows that the saves in these rows name, or need to replay what stands outside turns."""
+    found: set[int] = set()
+    for placed in rows:
+        for entry in placed.row.entries:
+            save = _save_of(entry)
+            if save is not None:
+                found |= rows_needed(reader.chunks.fetch(save))
+            for span in entry.outside if isinstance(entry, Based) else ():
+                found.update(range(span.first, span.last + 1))
+    return found
+
+
+def _is_pruned(placed: Placed) -> bool:
+    return any(isinstance(entry, Pruned) for entry in placed.row.entries)
 
 
 def row_before(reader: Reader, head: int, row: int) -> Placed:

@@ -10,6 +10,9 @@ from holdfast.engine.launch import Order
 from holdfast.engine.life import Lives
 from holdfast.engine.readings import Readings
 from holdfast.engine.resolve import Verdict
+from holdfast.engine.retain import Collected, Collector, Plan
+from holdfast.policy.retention import Retention
+from holdfast.store.gc import pins
 from holdfast.store.open import Opened
 
 
@@ -18,8 +21,37 @@ class Verbs(Readings):
 
     def __init__(self, opened: Opened, lives: Lives, clock: Clock) -> None:
         super().__init__(opened)
-        self._lives = lives
+        self._lives, self._clock = lives, clock
         self._inbox = Inbox(opened, clock)
+
+    def plan_gc(self, rules: Retention) -> Plan:
+        """What garbage collection by these rules would remove, and why everything else stays."""
+        self._refuse_if_closed()
+        return Collector(self._opened, rules, self._clock.now()).plan()
+
+    def gc(self, rules: Retention) -> Collected:
+        """Remove what no rule keeps: runs, what rows of old points held, values nobody names.
+
+        Others may go on writing meanwhile. A damaged store is refused.
+        """
+        self._refuse_if_closed()
+        return Collector(self._opened, rules, self._clock.now()).collect()
+
+    def pin(self, name: str) -> None:
+        """Keep a run, or a checkpoint of it, whatever the rules of garbage collection say."""
+        pins.pin(self._opened, self._pinned(name))
+
+    def unpin(self, name: str) -> None:
+        """Leave a run or checkpoint to the rules again."""
+        pins.unpin(self._opened, self._pinned(name))
+
+    def _pinned(self, name: str) -> pins.Pin:
+        self._refuse_if_closed()
+        run = self._opened.reader.find(name)
+        if run is not None:
+            return (run.row.no, *pins.WHOLE_RUN)
+        found, point = self._points.find(name)
+        return (found.row.no, *point)
 
     def restart(
         self,

@@ -294,10 +294,16 @@ class Answered(msgspec.Struct, frozen=True, array_like=True, tag=34):
     at: float
 
 
+class Pruned(msgspec.Struct, frozen=True, array_like=True, tag=40):
+    """What the row held was removed: no point that is kept needs it. Its hash stays."""
+
+    at: float
+
+
 Entry: TypeAlias = (
     Started | Resumed | Answer | Raised | Noted | Intended | Happened | Declined
     | TurnEnded | LoopLeft | Based | Saved | Finished | Failed | Redone
-    | Opened | Questioned | Answered | Said
+    | Opened | Questioned | Answered | Said | Pruned
 )  # fmt: skip
 
 

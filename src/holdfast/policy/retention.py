@@ -19,8 +19,8 @@ DAY_S = 86_400.0
 class Retention(msgspec.Struct, frozen=True, kw_only=True):
     """Rules; what is left out keeps nothing by itself.
 
-    `last`, `within` (seconds) and `every` speak of the checkpoints of each run, `runs_last` and
-    `runs_within` of runs that have ended, `quota` of the bytes of the store.
+    `last`, `within` (seconds) and `every` (one in so many turns) speak of the checkpoints of each
+    run, `runs_last` and `runs_within` of runs that have ended, `quota` of the bytes of the store.
     """
 
     last: int | None = None
@@ -53,6 +53,7 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
 
     id: str
     at: float
+    turn: int = 0
     bytes: int = 0
     held_by: Sequence[str] = ()
 
@@ -82,8 +83,7 @@ def checkpoints(
     why = [list(each.held_by) for each in found]
     _keep_by_rules(found, why, now, last=rules.last, within=rules.within)
     if rules.every is not None:
-        for place in range(0, len(found), rules.every):
-            why[place].append(f"every {rules.every}. one is kept")
+        _keep_apart(found, why, rules.every)
     sound = 0
     for place in range(len(found) - 1, -1, -1):
         if sound == GENERATIONS_MIN:
@@ -121,6 +121,15 @@ def _keep_by_rules(
             why[place].append(f"among the last {last}")
         if within is not None and now - each.at <= within:
             why[place].append(f"younger than {within / DAY_S:g} days")
+
+
+def _keep_apart(found: Sequence[Candidate], why: list[list[str]], turns: int) -> None:
+    """Keep the oldest, and one in so many turns; asked again later, the same ones are kept."""
+    due: int | None = None
+    for place, each in enumerate(found):
+        if due is None or each.turn >= due:
+            due = each.turn + turns
+            why[place].append(f"one in {turns} turns")
 
 
 def _make_room(found: Sequence[Candidate], why: list[list[str]], too_many: int) -> None:

@@ -26,6 +26,7 @@ from holdfast.model.journal import (
     Intended,
     LoopLeft,
     Noted,
+    Pruned,
     Questioned,
     Raised,
     Redone,
@@ -151,6 +152,8 @@ class _Teller:
         self.rows += 1
         self.bytes += placed.size
         for entry in placed.row.entries:
+            if isinstance(entry, Pruned):
+                self._pruned(entry)
             self._tell(entry)
 
     def _tell(self, entry: Entry) -> None:
@@ -171,8 +174,12 @@ class _Teller:
                 self._seen(entry.turn)
             case Questioned() | Answered():
                 self._asked(entry)
-            case Opened() | Said():
-                pass  # They stand in the ledger, beside the run's history.
+            case Opened() | Said() | Pruned():
+                pass  # The ledger stands beside the run's history; what was pruned is told by row.
+
+    def _pruned(self, entry: Pruned) -> None:
+        if not self.events or self.events[-1].kind != "pruned":
+            self._add(Event(kind="pruned", row=self._row, at=when(entry.at)))
 
     def _begun(self, entry: Started | Resumed) -> None:
         self._began = entry.at

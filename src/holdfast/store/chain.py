@@ -9,7 +9,7 @@ import hashlib
 from msgspec.structs import replace
 
 from holdfast.errors import Damaged
-from holdfast.store.backends.base import BranchRow, JournalRow, RunRow
+from holdfast.store.backends.base import PRUNED, BranchRow, JournalRow, RunRow
 from holdfast.store.codec.frame import open_frame, seal
 
 KID_BYTES = 16
@@ -55,14 +55,28 @@ class Hashed:
         body = seal(payload)
         return JournalRow(id=id_, mac=row_mac(self.store_id, id_, before, body), body=body)
 
+    def prune(self, row: JournalRow, payload: bytes) -> JournalRow:
+        """The row with `payload` in place of what it held, and a hash of that before it."""
+        frame = seal(payload)
+        return replace(row, body=PRUNED + pruned_mac(self.store_id, row, frame) + frame)
+
     def open_row(self, row: JournalRow, before: bytes | None) -> bytes:
         """What a journal row holds, checked."""
+        if row.body[:1] == PRUNED:
+            return self._open_pruned(row)
         if before is not None:
             check_row(self.store_id, row, before)
         try:
             return open_frame(row.body, "")
         except Damaged as damage:
             raise Damaged(f"journal row {row.id:#x}", damage.why) from None
+
+    def _open_pruned(self, row: JournalRow) -> bytes:
+        where = f"journal row {row.id:#x}"
+        mac, frame = row.body[1:33], row.body[33:]
+        if mac != pruned_mac(self.store_id, row, frame):
+            raise Damaged(where, "its hash does not match its bytes or its place")
+        return open_frame(frame, where)
 
     def mark(self, intent: bytes) -> bytes:
         """Under what an intent is indexed: itself."""
@@ -90,6 +104,12 @@ def keyed_id(store_id: bytes, run: str) -> bytes:
 def row_mac(store_id: bytes, row: int, before: bytes, body: bytes) -> bytes:
     """The hash of a journal row that follows the row (or branch) with hash `before`."""
     return hashlib.sha256(b"j" + store_id + row.to_bytes(8, "big") + before + body).digest()
+
+
+def pruned_mac(store_id: bytes, row: JournalRow, frame: bytes) -> bytes:
+    """The hash of what stands in place of a pruned row."""
+    place = row.id.to_bytes(8, "big") + row.mac
+    return hashlib.sha256(b"pruned" + store_id + place + frame).digest()
 
 
 def branch_mac(store_id: bytes, row: BranchRow, before: bytes) -> bytes:

@@ -9,6 +9,9 @@ from typing import Protocol
 
 import msgspec
 
+PRUNED = b"\x00"
+"""No frame begins with it."""
+
 
 class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     """A run in the catalog: `kid` is its keyed id, `head` its branch that goes on.
@@ -40,6 +43,8 @@ class JournalRow(msgspec.Struct, frozen=True, kw_only=True):
     """One commit of one run.
 
     A row out of a sealed pack is open already and says after which hash it stands: `before`.
+    A body that begins with `PRUNED` was put in place of another when the row was pruned: `mac` is
+    still the hash of what was there, so that the row behind it follows it.
     """
 
     id: int

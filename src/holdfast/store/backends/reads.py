@@ -23,7 +23,7 @@ class SqliteReads:
     _file: Path
     _reading: threading.RLock
     _reader: sqlite3.Connection
-    _packer: Packer
+    packer: Packer
     _packs: Packs
     heads: HeadNote
     _fault: StoreError | None
@@ -111,7 +111,7 @@ class SqliteReads:
 
     def pack_with(self, packer: Packer) -> None:
         """From now on rows are packed, and packs read, by `packer`."""
-        self._packer, self._packs = packer, Packs(packer)
+        self.packer, self._packs = packer, Packs(packer)
 
     def missing(self) -> list[int]:
         """Acknowledged rows that the database does not hold as they were acknowledged."""

@@ -59,14 +59,14 @@ class SqliteRecords(SqliteReads):
     ) -> None:
         self._file, self._root = directory / FILE, root
         self._objects = objects
-        self._packer = OpenPacker()
+        self.packer = OpenPacker()
         self._lock = CommitLock(directory / "lock", clock)
         self.heads = HeadNote(directory / "heads")
         self._writing, self._reading = threading.Lock(), threading.RLock()
         self._fault: StoreError | None = None
         self._is_grown = False
         self._pages = 0  # written to the log by this process and not told to the others
-        self._packs = Packs(self._packer)
+        self._packs = Packs(self.packer)
         self._begun: list[JournalRow] = []  # first rows of branches that this commit begins
         try:
             with named(self._file):
@@ -143,7 +143,7 @@ class SqliteRecords(SqliteReads):
                     self._update(write.run, write.epoch)
                 self._index(write.no, write.intents, done)
                 if done >= 0 and write.pack_from >= 0:
-                    packs.write(self._writer, self._packer, write.pack_from, done)
+                    packs.write(self._writer, self.packer, write.pack_from, done)
                 return done
             case Create():
                 return self._create(write)
@@ -170,7 +170,7 @@ class SqliteRecords(SqliteReads):
 
     def _stands(self, row: JournalRow) -> bool:
         loose = packs.read_rows(self._writer, row.id, row.id)
-        packed = Packs(self._packer).rows(self._writer, row.id, row.id)
+        packed = Packs(self.packer).rows(self._writer, row.id, row.id)
         return any(row.mac == known.mac for known in loose or packed)
 
     def _create(self, write: Create) -> int:

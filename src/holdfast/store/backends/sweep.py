@@ -1,9 +1,13 @@
-"""A run taken out of the database, with everything that belongs to it alone."""
+"""What is taken out of the database: a run with all that is its own, or what rows of it held."""
 
 import sqlite3
+from collections.abc import Callable, Container
 
 from holdfast import failpoint
+from holdfast.model.ids import row_id
+from holdfast.store.backends.base import JournalRow
 from holdfast.store.backends.connection import transaction
+from holdfast.store.backends.packs import Around, Packer
 
 FLOOR = "floor"
 """The key in `meta` of the highest numbers of run and branch that were ever removed."""
@@ -17,10 +21,28 @@ def floor(link: sqlite3.Connection) -> tuple[int, int]:
     return int.from_bytes(found[0][:8], "big"), int.from_bytes(found[0][8:], "big")
 
 
+def epoch_of(link: sqlite3.Connection, no: int) -> int | None:
+    """The epoch of a run now; None if it is not there."""
+    found = link.execute("SELECT epoch FROM run WHERE no=?", (no,)).fetchone()
+    return found[0] if found else None
+
+
+def size(link: sqlite3.Connection, no: int) -> int:
+    """About how many bytes of the database are a run's own."""
+    total = 0
+    for (branch,) in link.execute("SELECT no FROM branch WHERE run=?", (no,)).fetchall():
+        for table in ("j", "pack"):
+            found = link.execute(
+                f"SELECT coalesce(sum(length(body)), 0) FROM {table} WHERE id BETWEEN ? AND ?",  # noqa: S608 a word of ours
+                (row_id(branch, 0), row_id(branch + 1, 0) - 1),
+            ).fetchone()
+            total += found[0]
+    return total
+
+
 def branches(link: sqlite3.Connection, no: int, epoch: int) -> list[int] | None:
     """The branches of a run that may go; None while it is at another epoch or a fork needs it."""
-    found = link.execute("SELECT epoch FROM run WHERE no=?", (no,)).fetchone()
-    if found != (epoch,):
+    if epoch_of(link, no) != epoch:
         return None
     own = [each[0] for each in link.execute("SELECT no FROM branch WHERE run=?", (no,))]
     grown = link.execute(
@@ -35,7 +57,7 @@ def remove(link: sqlite3.Connection, no: int, own: list[int]) -> None:
     failpoint.reach("gc.deleting")
     with transaction(link):
         for branch in own:
-            low, high = branch << 32, (branch + 1 << 32) - 1
+            low, high = row_id(branch, 0), row_id(branch + 1, 0) - 1
             link.execute("DELETE FROM j WHERE id BETWEEN ? AND ?", (low, high))
             link.execute("DELETE FROM pack WHERE id BETWEEN ? AND ?", (low, high))
         link.execute("DELETE FROM branch WHERE run=?", (no,))
@@ -48,3 +70,32 @@ def remove(link: sqlite3.Connection, no: int, own: list[int]) -> None:
         value = b"".join(number.to_bytes(8, "big") for number in numbers)
         link.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (FLOOR, value))
     failpoint.reach("gc.deleted")
+
+
+def prune(
+    link: sqlite3.Connection,
+    packer: Packer,
+    branch: int,
+    gone: Container[int],
+    pruned: Callable[[JournalRow], JournalRow],
+) -> int:
+    """Replace the packed rows of a branch that are in `gone`, in one transaction; says how many."""
+    found = link.execute(
+        "SELECT id, first, body FROM pack WHERE id BETWEEN ? AND ?",
+        (row_id(branch, 0), row_id(branch + 1, 0) - 1),
+    ).fetchall()
+    count = 0
+    failpoint.reach("gc.pruning")
+    with transaction(link):
+        for last, first, body in found:
+            around = Around(link, first)
+            rows = packer.unpack(first, last, body, around)
+            left = [pruned(row) if row.id in gone else row for row in rows]
+            due = sum(1 for row in rows if row.id in gone)
+            if due:
+                packed = packer.pack(left, around)
+                link.execute("UPDATE pack SET body=? WHERE id=?", (packed, last))
+                assert left == packer.unpack(first, last, packed, around), "it reads back"
+                count += due
+    failpoint.reach("gc.pruned")
+    return count

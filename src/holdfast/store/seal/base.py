@@ -33,6 +33,9 @@ class RunSeals(Protocol):
         None where the row before it is lost: then only what does not hang on it is checked.
         """
 
+    def prune(self, row: JournalRow, payload: bytes) -> JournalRow:
+        """The row of a pack with `payload` in place of what it held; its hash stays."""
+
     def mark(self, intent: bytes) -> bytes:
         """Under what an intent of the run is indexed."""
 

@@ -10,7 +10,7 @@ from typing import Protocol
 from msgspec.structs import replace
 
 from holdfast.errors import Damaged
-from holdfast.store.backends.base import BranchRow, JournalRow, RunRow
+from holdfast.store.backends.base import PRUNED, BranchRow, JournalRow, RunRow
 from holdfast.store.codec.frame import open_frame, seal
 from holdfast.store.seal.aead import KEY_BYTES, Cipher
 from holdfast.store.seal.chunks import ChunkSeals
@@ -107,9 +107,16 @@ class SealedRun:
         mac, body = self._cipher.seal(place, seal(payload))
         return JournalRow(id=id_, mac=mac, body=body)
 
+    def prune(self, row: JournalRow, payload: bytes) -> JournalRow:
+        """The row of a pack with `payload` in place of what it held; the pack's seal binds it."""
+        assert row.before is not None, "only a packed row is pruned"
+        return replace(row, body=PRUNED + seal(payload))
+
     def open_row(self, row: JournalRow, before: bytes | None) -> bytes:
         """What a journal row holds, checked."""
-        return open_frame(self.bare(row, before).body, "a journal row")
+        frame = self.bare(row, before).body
+        # Out of a sealed pack only: a loose row is opened by its own seal, and has a frame inside.
+        return open_frame(frame.removeprefix(PRUNED) if row.before else frame, _where(row))
 
     def bare(self, row: JournalRow, before: bytes | None) -> JournalRow:
         """The row with its frame opened, as a sealed pack keeps it."""

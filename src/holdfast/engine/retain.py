@@ -1,0 +1,246 @@
+"""Garbage collection: a plan of what goes and why the rest stays, then its execution.
+
+The rules (`policy/retention`) judge checkpoints and ended runs. A run goes whole. Of a run that
+stays, rows go that no kept point needs and that record nothing but answers and saves: effects,
+questions and beginnings are never pruned. Large values go when no row names them.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from holdfast.engine.points import Points
+from holdfast.engine.restore import rows_to, rows_used
+from holdfast.errors import Damaged, UsageError
+from holdfast.model.ids import Point, branch_of, parse_point, row_id, seq_of
+from holdfast.model.journal import (
+    Answer,
+    Based,
+    LoopLeft,
+    Noted,
+    Raised,
+    Saved,
+    TurnEnded,
+)
+from holdfast.model.run import Status
+from holdfast.policy import retention
+from holdfast.policy.retention import Candidate, Fate, Retention
+from holdfast.store.backends import sweep
+from holdfast.store.gc import objects, pins, rows, runs
+from holdfast.store.open import Opened
+from holdfast.store.reader import Reader, Run
+from holdfast.store.verify import Progress, verify
+
+if TYPE_CHECKING:
+    from holdfast.engine.checkpoint import Checkpoint
+
+ENDED = frozenset({Status.FINISHED, Status.FAILED})
+_PRUNABLE = (Answer, Raised, Noted, TurnEnded, LoopLeft, Based, Saved)
+"""Entries that only serve to restore or replay a point of the run."""
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """What garbage collection would do: the fate of every run and checkpoint, and its size."""
+
+    runs: Sequence[Fate]
+    checkpoints: Sequence[Fate]
+    rows: int
+    values: int
+    bytes: int
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing would go."""
+        return not self.rows and not self.values and all(fate.is_kept for fate in self.runs)
+
+
+class Collected(msgspec.Struct, frozen=True, kw_only=True):
+    """What garbage collection did; `passed_over` were taken up or forked meanwhile, and stay."""
+
+    runs: Sequence[str]
+    rows: int
+    values: int
+    passed_over: Sequence[str]
+
+
+class Collector:
+    """Plans and collects the garbage of one store at one moment."""
+
+    def __init__(self, opened: Opened, rules: Retention, now: float) -> None:
+        self._opened, self._rules, self._now = opened, rules, now
+        self._reader = opened.reader
+        self._points = Points(opened.reader, opened.path)
+        self._pins = pins.pins(opened)
+        self._runs = list(self._reader.runs())[::-1]
+        self._forked = self._find_forked()
+        self._named = objects.Named(opened)
+
+    def plan(self) -> Plan:
+        """Say what would go and why the rest stays; changes nothing."""
+        judged = self._judge_runs()
+        left = [run for run in self._runs if judged[run.body.id].is_kept]
+        points = {run.body.id: self._judge_points(run) for run in left}
+        gone = self._prunable(left, points)
+        unnamed = objects.unnamed(self._opened, self._named)
+        return Plan(
+            runs=list(judged.values()),
+            checkpoints=[fate for fates in points.values() for fate in fates],
+            rows=sum(map(len, gone.values())),
+            values=len(unnamed),
+            bytes=sum(self._size(run) for run in self._runs if run not in left),
+        )
+
+    def collect(self, progress: Progress | None = None) -> Collected:
+        """Do it. A damaged store is refused: what looks like garbage there may be all that is left.
+
+        Others may go on writing; what they take up meanwhile is passed over.
+        """
+        report = verify(self._opened, progress=progress)
+        if not report.is_whole:
+            first = report.findings[0]
+            why = "garbage is not collected in a damaged store; `holdfast verify` lists the damage"
+            raise Damaged(first.where, f"{first.why}; {why}")
+        judged = self._judge_runs()
+        gone: list[str] = []
+        passed: list[str] = []
+        for run in self._runs:
+            if not judged[run.body.id].is_kept:
+                (gone if runs.remove(self._opened, run) else passed).append(run.body.id)
+        left = [run for run in self._runs if run.body.id not in gone]
+        points = {run.body.id: self._judge_points(run) for run in left}
+        count = 0
+        for (place, branch), ids in self._prunable(left, points).items():
+            owner = self._runs[place]
+            done = rows.prune(self._opened, owner, branch, ids, self._now)
+            count += done
+            if not done:
+                passed.append(owner.body.id)
+        unnamed = objects.unnamed(self._opened, self._named)
+        removed = objects.remove(self._opened, self._named, unnamed)
+        return Collected(runs=gone, rows=count, values=len(removed), passed_over=passed)
+
+    def _judge_runs(self) -> dict[str, Fate]:
+        found = [
+            Candidate(
+                id=run.body.id,
+                at=run.body.ended or run.body.created,
+                bytes=self._size(run) if self._rules.quota is not None else 0,
+                held_by=self._held_by(run),
+            )
+            for run in self._runs
+        ]
+        used = self._used() if self._rules.quota is not None else 0
+        fates = retention.runs(found, self._rules, self._now, used=used)
+        return {fate.id: fate for fate in fates}
+
+    def _held_by(self, run: Run) -> list[str]:
+        facts = []
+        if run.body.status not in ENDED:
+            facts.append(f"it has not ended: {run.body.status}")
+        elif self._opened.leases.is_held(run.row.no):
+            facts.append("a process works on it")
+        if any(pin[0] == run.row.no for pin in self._pins):
+            facts.append("pinned")
+        if run.row.no in self._forked:
+            facts.append("a fork grows from it")
+        return facts
+
+    def _find_forked(self) -> set[int]:
+        """The numbers of runs that another run grew from."""
+        branches = [branch for run in self._runs for branch in self._reader.branches(run)]
+        owner = {branch.no: branch.run for branch in branches}
+        parents = {(branch.run, owner.get(branch.parent, branch.run)) for branch in branches}
+        return {parent for run, parent in parents if parent != run}
+
+    def _judge_points(self, run: Run) -> list[Fate]:
+        if not self._rules.speaks_of_checkpoints:
+            return []
+        known: list[Checkpoint] = self._points.of(run, every_turn=False)
+        known = known or self._points.of(run, every_turn=True)
+        candidates = [
+            Candidate(
+                id=each.id,
+                at=each.at.timestamp(),
+                turn=each.turn or 0,
+                held_by=["pinned"] if self._is_pinned(run, each.id) else [],
+            )
+            for each in known
+        ]
+        return retention.checkpoints(candidates, self._rules, self._now, self._verifies)
+
+    def _is_pinned(self, run: Run, point: str) -> bool:
+        return (run.row.no, *_point(point)) in self._pins
+
+    def _verifies(self, point: str) -> bool:
+        try:
+            self._points.restore(point)
+        except Damaged:
+            return False
+        return True
+
+    def _prunable(
+        self, left: Sequence[Run], points: Mapping[str, Sequence[Fate]]
+    ) -> dict[tuple[int, int], set[int]]:
+        """Rows that no kept point needs, by the place of their run in `_runs` and their branch."""
+        if not self._rules.speaks_of_checkpoints:
+            return {}
+        needed: set[int] = set()
+        busy: set[int] = set()  # branches that a process at work may still name rows of
+        for run in left:
+            kept = [_point(fate.id) for fate in points[run.body.id] if fate.is_kept]
+            needed |= _needed(self._reader, run, kept)
+            if self._opened.leases.is_held(run.row.no):
+                busy.update(branch.no for branch in self._reader.line(run.row.head))
+        gone: dict[tuple[int, int], set[int]] = {}
+        for place, run in enumerate(self._runs):
+            if run not in left:
+                continue
+            for branch in self._reader.branches(run):
+                if branch.no in busy:
+                    continue
+                ids = set(self._idle(branch.no, needed))
+                if ids:
+                    gone[place, branch.no] = ids
+        return gone
+
+    def _idle(self, branch: int, needed: set[int]) -> Iterator[int]:
+        """Packed rows of a branch that nobody needs and that hold nothing that must stay."""
+        row = next(each for each in self._reader.line(branch) if each.no == branch)
+        first = row_id(branch, seq_of(row.at) + 1 if row.parent else 0)
+        loose, _ = self._opened.records.tail(branch)
+        last = loose - 1 if loose >= 0 else self._reader.end(branch)
+        for placed in self._reader.rows(branch, first, last) if first <= last else ():
+            entries = placed.row.entries
+            is_plain = all(isinstance(entry, _PRUNABLE) for entry in entries)
+            if placed.id not in needed and is_plain:
+                yield placed.id
+
+    def _size(self, run: Run) -> int:
+        with self._opened.records.alone() as link:
+            return sweep.size(link, run.row.no)
+
+    def _used(self) -> int:
+        files = [path for path in self._opened.path.rglob("*") if path.is_file()]
+        return sum(path.stat().st_size for path in files)
+
+
+def _needed(reader: Reader, run: Run, kept: Sequence[Point]) -> set[int]:
+    """The rows that a restart of a run needs, and that its kept points are restored from."""
+    history = reader.history(run)
+    found: set[int] = set()
+    for rows_of_one in (
+        [*history.rows, *history.outside],
+        *(list(rows_to(reader, branch_of(point[0]), point)) for point in kept),
+    ):
+        found.update(placed.id for placed in rows_of_one)
+        found |= rows_used(reader, rows_of_one)
+    return found
+
+
+def _point(name: str) -> Point:
+    parsed = parse_point(name)
+    if parsed is None:
+        msg = f"{name!r} names no point of a run; take one from `holdfast show RUN --checkpoints`"
+        raise UsageError(msg)
+    return parsed[1]
