@@ -17,7 +17,7 @@ DURABLE_CALLS = (
     r"os\.(fdatasync|fsync|rename|replace)"
     r"|(.*\.)?(transaction|_do|finish|afinish|raise_epoch|Commit)"
 )
-DURABLE_SQL = r"COMMIT|PRAGMA wal_checkpoint.*"
+DURABLE_SQL = r"COMMIT|VACUUM|PRAGMA wal_checkpoint.*"
 # Functions that do one such act for their callers, around whose calls the crash points stand.
 HANDS = (
     "engine/drive.py:drive",

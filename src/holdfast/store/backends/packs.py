@@ -17,6 +17,8 @@ from holdfast.store.backends.base import JournalRow
 from holdfast.store.codec.frame import open_frame, seal
 
 CACHE_PACKS = 4
+_LEVEL = 3
+"""Of zstd: as fast as level 1 on what a pack holds, and a twentieth smaller."""
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(list[tuple[bytes, bytes]]).decode
@@ -88,7 +90,7 @@ class OpenPacker:
 
 def make(rows: Sequence[JournalRow]) -> bytes:
     """The body of a pack of these rows."""
-    return seal(_encode([(row.mac, row.body) for row in rows]))
+    return seal(_encode([(row.mac, row.body) for row in rows]), _LEVEL)
 
 
 def unpack(first: int, last: int, body: bytes) -> list[JournalRow]:

@@ -36,6 +36,7 @@ from holdfast.store.backends.heads import HeadNote
 from holdfast.store.backends.locks import CommitLock
 from holdfast.store.backends.packs import OpenPacker, Packs
 from holdfast.store.backends.reads import SqliteReads
+from holdfast.store.backends.shrink import shrink
 
 FILE = "store.db"
 WAL_PAGES = 512
@@ -305,13 +306,15 @@ class SqliteRecords(SqliteReads):
         return fault
 
     def close(self) -> None:
-        """Empty the log into the database and close. Idempotent."""
+        """Empty the log into the database, as short as it can be, and close. Idempotent."""
         with self._writing, self._reading:
             if isinstance(self._fault, StoreClosed):
                 return
             if self._fault is None:
                 with self._lock.held(), named(self._file):
                     self._reader.close()
+                    if self._is_grown:
+                        self._lock.count(shrink(self._writer))
                     failpoint.reach("store.closing")
                     self._writer.close()
                     failpoint.reach("store.closed")

@@ -29,14 +29,14 @@ _COMPRESS_BYTES_MIN: Final = 4096
 _LEVEL: Final = 1
 
 
-def seal(payload: bytes) -> bytes:
-    """The stored body of `payload`, compressed where that saves a tenth or more."""
+def seal(payload: bytes, level: int = _LEVEL) -> bytes:
+    """The stored body of `payload`, compressed at zstd's `level` where that saves a tenth."""
     plain = len(payload)
     if plain > PLAIN_BYTES_MAX:
         why = f"it has {plain:,} bytes, more than {PLAIN_BYTES_MAX:,}; keep it in a file"
         raise errors.NotStorable("body", "bytes", why)
     if plain >= _COMPRESS_BYTES_MIN:
-        packed: bytes = _zstd().compress(payload, _LEVEL)
+        packed: bytes = _zstd().compress(payload, level)
         if len(packed) * 10 <= plain * 9:
             return _HEADER.pack(VERSION, _COMPRESSED, 0, plain) + packed
     return _HEADER.pack(VERSION, 0, 0, plain) + payload
