@@ -8,7 +8,22 @@ from bench import child, facts, report
 from bench.figures import Result
 from bench.scale import FULL, QUICK
 from bench.session import Session
-from bench.subjects import concurrent, many, processes, restart, start, turn
+from bench.subjects import (
+    blocked,
+    chat,
+    concurrent,
+    crowd,
+    flat,
+    floor,
+    fork,
+    many,
+    processes,
+    restart,
+    restore,
+    size,
+    start,
+    turn,
+)
 
 SUBJECTS: dict[str, Callable[[Session], Result]] = {
     "turn": turn.measure,
@@ -17,14 +32,28 @@ SUBJECTS: dict[str, Callable[[Session], Result]] = {
     "restart": restart.measure,
     "many": many.measure,
     "processes": processes.measure,
+    "floor": floor.measure,
+    "chat": chat.measure,
+    "flat": flat.measure,
+    "size": size.measure,
+    "restore": restore.measure,
+    "fork": fork.measure,
+    "crowd": crowd.measure,
+    "blocked": blocked.measure,
 }
+GROUPS = {
+    "engine": ("turn", "concurrent", "start", "restart", "many", "processes"),
+    "state": ("floor", "chat", "flat", "size", "restore", "fork", "crowd", "blocked"),
+}
+"""Subjects that can be asked for by one word."""
 
 
 def main() -> int:
     """Exit status: 0 all targets met, 1 one was missed or could not be measured, 2 misuse."""
     asked = _arguments()
     scale = QUICK if asked.quick else FULL
-    names = list(dict.fromkeys(asked.subject)) or list(SUBJECTS)
+    spelled = [name for word in asked.subject for name in GROUPS.get(word, (word,))]
+    names = list(dict.fromkeys(spelled)) or list(SUBJECTS)
     with child.scratch() as place:
         session = Session.begin(scale, place)
         results = [result for name in names if (result := _measure(name, session)) is not None]
@@ -56,12 +85,16 @@ def _measure(name: str, session: Session) -> Result | None:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("subject", nargs="*", metavar="SUBJECT", help=", ".join(SUBJECTS))
-    parser.add_argument("--quick", action="store_true", help="small sizes, about a minute")
+    known = ", ".join(
+        f"{subject} ({group})" for group, subjects in GROUPS.items() for subject in subjects
+    )
+    said = f"{known}; or a group of them: {', '.join(GROUPS)}"
+    parser.add_argument("subject", nargs="*", metavar="SUBJECT", help=said)
+    parser.add_argument("--quick", action="store_true", help="small sizes, a few minutes")
     asked = parser.parse_args()
-    unknown = sorted(set(asked.subject) - SUBJECTS.keys())
+    unknown = sorted(set(asked.subject) - SUBJECTS.keys() - GROUPS.keys())
     if unknown:
-        parser.error(f"no subject {', '.join(unknown)}; there are {', '.join(SUBJECTS)}")
+        parser.error(f"no subject {', '.join(unknown)}; there are {said}")
     return asked
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -14,7 +15,7 @@ from bench import trace
 from bench.job import Job, Seen
 
 ROOT = Path(__file__).parent.parent
-WAIT_S_MAX = 300
+WAIT_S_MAX = 600
 CHANGES_BEHAVIOUR = ("HOLDFAST_", "DBOS_", "LANGCHAIN_", "LANGGRAPH_", "LANGSMITH_", "PYTHON")
 
 
@@ -62,15 +63,19 @@ def measure(module: str, job: Job, *, traced: bool = False) -> Measured:
     Path(job.directory).mkdir(parents=True, exist_ok=True)
     log = Path(job.result + ".strace")
     prefix = trace.command(log) if traced else []
-    ended = subprocess.run(
-        [*prefix, *python(module, job)],
-        cwd=ROOT,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=WAIT_S_MAX,
-        check=False,
-    )
+    try:
+        ended = subprocess.run(
+            [*prefix, *python(module, job)],
+            cwd=ROOT,
+            env=environment(),
+            capture_output=True,
+            text=True,
+            timeout=WAIT_S_MAX,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as late:
+        said = f"not done with {job.what!r} after {WAIT_S_MAX} s"
+        raise ChildFailed(module, -signal.SIGKILL, said) from late
     if ended.returncode != 0:
         lines = (ended.stderr or ended.stdout).strip().splitlines()
         raise ChildFailed(module, ended.returncode, "\n".join(lines[-12:]))

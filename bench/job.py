@@ -64,10 +64,13 @@ class Model:
         return cls(texts=json.loads(Path(job.texts).read_text()))
 
     def reply(self, messages: Sequence[Mapping[str, str]]) -> Message:
-        """The answer to a conversation; its first message says with which text to begin."""
+        """The answer to a conversation."""
         self.asked.append(perf_counter_ns())
-        text = int(messages[0]["text"]) + len(messages)
-        return {"author": "model", "text": self.texts[text % len(self.texts)]}
+        return {"author": "model", "text": self.text(messages)}
+
+    def text(self, messages: Sequence[Mapping[str, str]]) -> str:
+        """What comes next in a conversation; its first message says with which text to begin."""
+        return self.texts[(int(messages[0]["text"]) + len(messages)) % len(self.texts)]
 
     def turn_ns(self) -> list[int]:
         """How long each turn took, but for the last, whose end is not seen."""

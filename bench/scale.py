@@ -22,6 +22,20 @@ class Scale:
     opens: int
     process_blocks: int
     process_turns: int
+    chat_blocks: int
+    chat_turns: int
+    long_chat_turns: int
+    flat_blocks: int
+    flat_turns: int
+    large_turns: int
+    tasks: int
+    restores: int
+    fork_mb: int
+    forks: int
+    crowd_blocks: int
+    crowd_runs: int
+    crowd_turns: int
+    blocked_turns: int
 
 
 FULL = Scale(
@@ -40,6 +54,20 @@ FULL = Scale(
     opens=15,
     process_blocks=5,
     process_turns=1_000,
+    chat_blocks=9,
+    chat_turns=200,
+    long_chat_turns=2_000,
+    flat_blocks=3,
+    flat_turns=10_000,
+    large_turns=10_000,
+    tasks=1_000,
+    restores=15,
+    fork_mb=100,
+    forks=5,
+    crowd_blocks=3,
+    crowd_runs=100,
+    crowd_turns=20,
+    blocked_turns=100,
 )
 
 QUICK = Scale(
@@ -58,4 +86,18 @@ QUICK = Scale(
     opens=5,
     process_blocks=2,
     process_turns=300,
+    chat_blocks=2,
+    chat_turns=200,
+    long_chat_turns=500,
+    flat_blocks=1,
+    flat_turns=1_000,
+    large_turns=300,
+    tasks=100,
+    restores=5,
+    fork_mb=10,
+    forks=3,
+    crowd_blocks=1,
+    crowd_runs=100,
+    crowd_turns=5,
+    blocked_turns=20,
 )

@@ -3,7 +3,7 @@
 import json
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
 
@@ -13,6 +13,8 @@ from bench.scale import Scale
 from bench.systems.catalog import System
 
 TEXTS = 2_000
+LONG_TEXTS = 20_000
+"""So many that what is stored in one place never holds a text twice."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +39,13 @@ class Session:
     def job(self, what: str, *, turns: int = 0, runs: int = 1) -> Job:
         """A job whose directory is still to be chosen."""
         return Job(what=what, directory="", result="", texts=self.texts, turns=turns, runs=runs)
+
+    def long_job(self, what: str, *, turns: int = 0, runs: int = 1) -> Job:
+        """The same with texts that do not repeat; they are made when first asked for."""
+        file = self.place / "long.json"
+        if not file.exists():
+            file.write_text(json.dumps(text.messages(LONG_TEXTS)))
+        return replace(self.job(what, turns=turns, runs=runs), texts=str(file))
 
     def installed(self, systems: Sequence[System]) -> list[System]:
         """Those that can be measured here; the others are named, not forgotten."""

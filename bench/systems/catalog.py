@@ -21,6 +21,8 @@ class System:
 
 OURS = "holdfast"
 LANGGRAPH = "LangGraph SqliteSaver, sync"
+LANGGRAPH_DELTA = "LangGraph SqliteSaver, sync, DeltaChannel (beta)"
+LANGGRAPH_DEFAULT = "LangGraph SqliteSaver, default durability"
 DBOS = "DBOS SQLite"
 COMMIT_GROWN = "floor: SQLite commit, WAL grown"
 
@@ -33,12 +35,7 @@ ALONE = (
     System(name=COMMIT_GROWN, module=_FLOOR, what="commit_grown", needs="msgspec"),
     System(name=OURS, module=_OURS, what="one", needs="holdfast"),
     System(name=LANGGRAPH, module=_LANGGRAPH, what="sync", needs="langgraph"),
-    System(
-        name="LangGraph SqliteSaver, sync, DeltaChannel (beta)",
-        module=_LANGGRAPH,
-        what="delta",
-        needs="langgraph",
-    ),
+    System(name=LANGGRAPH_DELTA, module=_LANGGRAPH, what="delta", needs="langgraph"),
     System(name=DBOS, module=_DBOS, what="sync", needs="dbos"),
 )
 
@@ -61,4 +58,38 @@ TOGETHER = (
         needs="langgraph",
     ),
     System(name="DBOS SQLite, workflows", module=_DBOS, what="threads", needs="dbos"),
+)
+
+_CHAT_OURS, _CHAT_LANGGRAPH = "bench.systems.chat_ours", "bench.systems.chat_langgraph"
+
+CHAT = (
+    System(name=OURS, module=_CHAT_OURS, what="one", needs="holdfast"),
+    System(name=LANGGRAPH, module=_CHAT_LANGGRAPH, what="sync", needs="langgraph"),
+    System(name=LANGGRAPH_DELTA, module=_CHAT_LANGGRAPH, what="delta", needs="langgraph"),
+    System(name=DBOS, module="bench.systems.chat_dbos", what="one", needs="dbos"),
+)
+
+LONG_CHAT = (
+    System(name=OURS, module=_CHAT_OURS, what="one", needs="holdfast"),
+    System(name=LANGGRAPH_DEFAULT, module=_CHAT_LANGGRAPH, what="default", needs="langgraph"),
+)
+
+OURS_CROWDS = (
+    System(name=OURS_ASYNC, module=_CHAT_OURS, what="asyncio", needs="holdfast"),
+    System(name=OURS_THREADS, module=_CHAT_OURS, what="threads", needs="holdfast"),
+)
+
+LANGGRAPH_CROWDS = (
+    System(
+        name="LangGraph AsyncSqliteSaver, sync, asyncio",
+        module=_CHAT_LANGGRAPH,
+        what="asyncio",
+        needs="langgraph",
+    ),
+    System(
+        name="LangGraph SqliteSaver, sync, threads",
+        module=_CHAT_LANGGRAPH,
+        what="threads",
+        needs="langgraph",
+    ),
 )
