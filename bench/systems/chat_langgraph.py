@@ -70,6 +70,7 @@ def first(job: Job, run: int) -> dict[str, Any]:
 def threads(job: Job, model: Model, state: type, how: dict[str, str], seen: Seen) -> None:
     """Every run in a thread of its own; a single one in this thread."""
     with SqliteSaver.from_conn_string(str(Path(job.directory) / "langgraph.db")) as saver:
+        saver.setup()
         app = build(job, model, state).compile(checkpointer=saver)
 
         def one(run: int) -> None:
@@ -87,6 +88,7 @@ async def tasks(job: Job, model: Model, seen: Seen) -> None:
     """Every run in a task of its own, on the saver documented for asyncio."""
     path = str(Path(job.directory) / "langgraph.db")
     async with AsyncSqliteSaver.from_conn_string(path) as saver:
+        await saver.setup()
         app = build(job, model, Whole).compile(checkpointer=saver)
 
         async def one(run: int) -> None:

@@ -5,7 +5,7 @@ import sqlite3
 
 from holdfast import failpoint
 
-PAGES_MAX = 512
+PAGES_MAX = 256
 """A longer file keeps its free pages for the rows to come: a close does not wait for its copy."""
 _FREE_PART = 16
 """Free pages are given back from this part of the file on."""
