@@ -15,6 +15,7 @@ from holdfast.capture.diff import Change, diff
 from holdfast.capture.digest import digest
 from holdfast.capture.tracked import plain
 from holdfast.engine.restore import PrunedAway, is_there, row_before, rows_to, state_at
+from holdfast.engine.seek import rows_from_turn
 from holdfast.errors import Damaged, UnknownCheckpoint
 from holdfast.model.ids import Point, branch_of, parse_point, point_id, row_id, seq_of
 from holdfast.model.journal import (
@@ -162,14 +163,17 @@ class Points:
         return points[-1]
 
     def _turn(self, run: Run, turn: int) -> Point:
-        head = run.row.head
-        rows = self._reader.rows(head, self._reader.first(head), self._reader.end(head))
-        for placed in rows:
-            for index, entry in _places(placed):
-                if isinstance(entry, TurnEnded) and entry.turn == turn:
-                    return placed.id, index
-        why = f"turn {turn} of run {run.body.id!r} has not ended"
-        raise UnknownCheckpoint(f"{run.body.id}@{turn}", str(self._path), why)
+        ends = (
+            (placed.id, index, entry.turn)
+            for placed in rows_from_turn(self._reader, run.row.head, turn)
+            for index, entry in _places(placed)
+            if isinstance(entry, TurnEnded) and entry.turn >= turn
+        )
+        row, index, found = next(ends, (0, 0, -1))
+        if found != turn:
+            why = f"turn {turn} of run {run.body.id!r} has not ended"
+            raise UnknownCheckpoint(f"{run.body.id}@{turn}", str(self._path), why)
+        return row, index
 
     def _rows(self, point: Point) -> list[Placed]:
         """The rows that the state at a point is made of; nothing after the point."""
