@@ -8,7 +8,7 @@ help:
 	@echo "make demo    an agent is killed a dozen times and continued; then the proof"
 	@echo "make test    make check, then every test; ARGS= goes to pytest"
 	@echo "make check   format, lint, types, imports: seconds"
-	@echo "make bench   durable turns, syncs and bytes beside LangGraph and DBOS"
+	@echo "make bench   turns, bytes, restores beside LangGraph and DBOS; ARGS='--quick state' for a part"
 	@echo "make format  put the code into its one format and fix what can be fixed"
 	@echo "make clean   remove .venv and what the tools left behind"
 

@@ -20,7 +20,7 @@ def measure(session: Session) -> Result:
     scale = session.scale
     windows: dict[str, list[tuple[float, float]]] = {CHAT: [], FLOOR: [], LARGE: []}
     for block in range(scale.flat_blocks):
-        job = session.long_job("beside", turns=scale.flat_turns)
+        job = session.long_job("beside one", turns=scale.flat_turns)
         measured = child.measure_fresh("bench.systems.chat_ours", job)
         # The first turn after bare commits is not timed, so a block has one fewer.
         windows[CHAT].append(_windows(measured.series("ours"), (BLOCK - 1) / BLOCK))

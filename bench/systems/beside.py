@@ -1,7 +1,7 @@
 """Bare SQLite, timed in the same process and minute as what it is compared with."""
 
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from itertools import islice
 from pathlib import Path
@@ -22,15 +22,15 @@ DEFAULT = "one INSERT, SQLite as it comes, fresh file"
 
 
 class Floors:
-    """One INSERT of a turn's bytes in autocommit: three ways, each into a file of its own."""
+    """One INSERT of a turn's bytes in autocommit: as `names` say, each into a file of its own."""
 
-    def __init__(self, directory: Path, bodies: Iterator[bytes]) -> None:
+    def __init__(self, directory: Path, bodies: Iterator[bytes], names: Sequence[str]) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         self._bodies = bodies
         self._stack = ExitStack()
         self._links = {
-            name: self._stack.enter_context(closing(make(directory / f"{number}.db")))
-            for number, (name, make) in enumerate(_FILES.items())
+            name: self._stack.enter_context(closing(_FILES[name](directory / f"{number}.db")))
+            for number, name in enumerate(names)
         }
         self._blocks = 0
         self.ns: dict[str, list[int]] = {name: [] for name in self._links}

@@ -1,8 +1,9 @@
 """Holdfast running the conversation: alone, beside bare SQLite, many at once, task after task."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import chain, repeat
 from pathlib import Path
 from time import perf_counter_ns
@@ -10,7 +11,7 @@ from time import perf_counter_ns
 import holdfast
 from bench import conversation
 from bench.job import Job, Message, Model, Seen, timed
-from bench.systems.beside import BLOCK, Floors
+from bench.systems.beside import BLOCK, DEFAULT, FRESH, GROWN, Floors
 
 JOB = Job.from_argument()
 MODEL = Model.of(JOB)
@@ -79,10 +80,10 @@ def one(seen: Seen) -> None:
         store.run(talk, JOB.task(0), JOB.turns, id="run-0")
 
 
-def beside(seen: Seen) -> None:
-    """One run; after every block of its turns, a block of bare commits of the same bytes."""
+def beside(seen: Seen, names: Sequence[str] = (GROWN, FRESH, DEFAULT)) -> None:
+    """One run; before every block of its turns, a block of bare commits of the same bytes."""
     bodies = list(conversation.added(MODEL, JOB.task(0), BLOCK * 8))
-    floors = Floors(Path(JOB.directory) / "floors", chain.from_iterable(repeat(bodies)))
+    floors = Floors(Path(JOB.directory) / "floors", chain.from_iterable(repeat(bodies)), names)
     turn_ns: list[int] = []
     marks: list[int] = []
 
@@ -144,6 +145,7 @@ def tasks(seen: Seen) -> None:
 WAYS: dict[str, Callable[[Seen], None]] = {
     "one": one,
     "beside": beside,
+    "beside one": partial(beside, names=(GROWN,)),
     "threads": threads,
     "asyncio": together,
     "tasks": tasks,
