@@ -50,7 +50,7 @@ def measure(session: Session) -> Result:
             ),
         ],
         numbers={"fork_ms": ms, "kb_added": kb, "bytes_before": before},
-        note=f"{scale.forks} forks of the newest state, by a process that did not write it; the "
+        note=f"{scale.forks} forks of one turn's end, by a process that did not write it; the "
         "state of a fork is compared with the original's. Not measured where `Store` has no "
         "`fork`.",
     )

@@ -94,7 +94,7 @@ def _bytes_read_by_looking(counter: Path) -> int:
 
 
 def build(_seen: Seen) -> None:
-    """A run whose state has `turns` MB, a thousand messages of 1 KB a turn."""
+    """A run whose state has `turns` MB before its last turn, a thousand 1 KB messages a turn."""
     texts = Model.of(JOB).texts
 
     @holdfast.step
@@ -108,7 +108,7 @@ def build(_seen: Seen) -> None:
         messages = run.state.setdefault("messages", [])
         for turn in run.turns():
             messages.extend(read(turn))
-            if turn + 1 == JOB.turns:
+            if turn == JOB.turns:
                 break
 
     with holdfast.open(STORE) as store:
@@ -116,16 +116,17 @@ def build(_seen: Seen) -> None:
 
 
 def fork(seen: Seen) -> None:
-    """New runs that begin at the newest state of that run; whether this Holdfast can fork."""
+    """New runs that begin where the last but one turn of that run ended."""
     fork_ns: list[int] = []
+    at = f"{RUN}@{JOB.turns - 1}"
     with holdfast.open(STORE) as store:
         verb: Callable[..., object] | None = getattr(store, "fork", None)
         if verb is not None:
             for number in range(JOB.runs):
                 begin = perf_counter_ns()
-                verb(RUN, new_id=f"fork-{number}")
+                verb(RUN, at=at, new_id=f"fork-{number}")
                 fork_ns.append(perf_counter_ns() - begin)
-            assert store.restore("fork-0")[1] == store.restore(RUN)[1]
+            assert store.restore("fork-0")[1] == store.restore(at)[1]
     seen["fork_ns"] = fork_ns
 
 
