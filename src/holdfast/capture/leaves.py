@@ -119,16 +119,20 @@ def see(leaf: object, holder: Node, place: object) -> Now:
 
 def _holds_tracked(leaf: object) -> bool:
     """Say whether a tracked container stands somewhere inside `leaf`."""
+    return any(type(item) in KINDS for item in within(leaf))
+
+
+def within(leaf: object) -> Iterator[object]:
+    """Give what stands inside `leaf`, each thing once, as far as the codec stores it in parts."""
     seen: set[int] = {id(leaf)}
     stack: list[object] = [leaf]
     while stack:
         for item in gc.get_referents(stack.pop()):
-            if type(item) in KINDS:
-                return True
-            if id(item) not in seen and _is_transparent(type(item)):
+            if id(item) not in seen:
                 seen.add(id(item))
-                stack.append(item)
-    return False
+                yield item
+                if _is_transparent(type(item)):
+                    stack.append(item)
 
 
 def _is_transparent(kind: type) -> bool:

@@ -43,6 +43,11 @@ def track(value: object, source: object | None = None, keys: Iterable[object] = 
     return _Copying().copy(value, None if source is None else source_of(source, keys))
 
 
+def copy_with(value: Value, source: tuple[Value, object] | None) -> Value:
+    """Give a tracked copy of a tracked container that has the source of the original."""
+    return _Copying().copy(value, source)
+
+
 class _Copying:
     """One value on its way into new tracked containers; what is shared in it stays shared.
 

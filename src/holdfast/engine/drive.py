@@ -60,6 +60,7 @@ Recorded = Generator[Wait, Any, Any]
 
 def drive(recorded: Recorded) -> Any:  # noqa: ANN401 the user's own type, restored by the decorator
     """Carry a recorded call out in this thread."""
+    watched: Frame | None = None
     try:
         wait = next(recorded)
         while True:
@@ -67,6 +68,7 @@ def drive(recorded: Recorded) -> Any:  # noqa: ANN401 the user's own type, resto
                 result = None
                 match wait:
                     case Invoke():
+                        watched = _watched(wait.frame)
                         result = _invoke(wait)
                     case Commit():
                         wait.frame.session.writer.finish(wait.ticket)
@@ -79,7 +81,21 @@ def drive(recorded: Recorded) -> Any:  # noqa: ANN401 the user's own type, resto
             else:
                 wait = recorded.send(result)
     except StopIteration as done:
+        if watched is not None:  # Said after the outcome is recorded: it happened all the same.
+            watched.session.sections.capture(inside=watched.function)
         return done.value
+
+
+def _watched(frame: Frame) -> Frame | None:
+    """The frame of a call after which attached objects must be as they are now.
+
+    Beside other threads and tasks, a change of theirs could not be told from one of the call.
+    """
+    session = frame.session
+    if not session.sections.has_objects or session.is_side():
+        return None
+    session.sections.capture()
+    return frame
 
 
 def _invoke(wait: Invoke) -> object:

@@ -248,6 +248,7 @@ class Launcher:
         session.refuse_doubt(is_end=True)
         data = values.encode(value, path="the result of the run")
         now = self._clock.now()
+        session.sections.capture()
         finished = Finished(now, self._opened.chunks.keep(data), session.state.delta())
         body = msgspec.structs.replace(session.writer.run.body, status=Status.FINISHED, ended=now)
         ticket = session.record(finished, body=body)[2]

@@ -20,7 +20,7 @@ from holdfast.engine.question import Shape, name_of, unfold
 from holdfast.engine.save import save
 from holdfast.engine.session import Frame, Session
 from holdfast.engine.turns import Loops, Turns
-from holdfast.errors import NotInRun
+from holdfast.errors import NestedCall, NotInRun
 from holdfast.model.journal import Usage
 
 P = ParamSpec("P")
@@ -60,6 +60,24 @@ class Run:
         end of the turn before. Leaving the loop does not end the turn.
         """
         return self._loops.enter()
+
+    def attach(
+        self,
+        section: str,
+        obj: object,
+        *,
+        only: Sequence[str] | None = None,
+        optional: bool = False,
+    ) -> None:
+        """Make an object of the program a section of the state.
+
+        `obj` is a dataclass, a Pydantic model, or offers `capture()` and `restore(value)`; of any
+        other object, `only` names the attributes to keep. What it holds is captured at every
+        turn's end, as the change; after a crash, entering `run.turns()` fills it again.
+        """
+        self._session.refuse_if_stopped()
+        self._own("run.attach")
+        self._session.sections.attach(section, obj, only, is_optional=optional)
 
     def call(self, fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Record a call of an undecorated function as a step (awaitable if `fn` is async)."""
@@ -150,6 +168,11 @@ class Run:
             return here.copy().run(fn, *args, **kwargs)
 
         return wrapped
+
+    def _own(self, name: str) -> None:
+        here = context.frame.get()
+        if here is None or here.session is not self._session or here.call:
+            raise NestedCall(name, here.function if here and here.call else "other code")
 
     def _note(self, name: str, fresh: object) -> object:
         return self._session.note(context.frame.get(), name, fresh)

@@ -30,6 +30,7 @@ def save(
     if record is not None:
         session.replay(record)
         return point_id(session.id, (record.row, record.index)), None
+    session.sections.capture()
     sections = [only] if isinstance(only, str) else None if only is None else list(only)
     with session.state.lock:  # No thread of the run changes what is hashed after it was encoded.
         state = plain(_sections(session.state.root, sections))

@@ -19,6 +19,7 @@ from holdfast.engine.logs import log
 from holdfast.engine.parameters import ModelCall
 from holdfast.engine.question import Question
 from holdfast.engine.reading import Record, key_of
+from holdfast.engine.sections import Sections
 from holdfast.errors import Diverged, InDoubt, NestedCall, UsageError
 from holdfast.model.journal import (
     Answer,
@@ -39,6 +40,7 @@ from holdfast.model.journal import (
 )
 from holdfast.model.limits import Every
 from holdfast.model.run import RunBody
+from holdfast.model.sections import Declared
 from holdfast.ondemand import OnDemand
 from holdfast.policy.usage import total
 from holdfast.store.codec import values
@@ -83,6 +85,7 @@ class Session:
         self.state = State(aside=reader.chunks)
         self.state.base()  # Changes count from the empty state.
         self.state.locate(None)
+        self.sections = Sections(self.state, self.pend)
         self.scope: int = OUTSIDE
         self.turn = -1
         self.used = Usage()
@@ -119,7 +122,9 @@ class Session:
         self.bytes_since_base = sum(placed.size for placed in history.rows)
         for placed in history.rows:
             for entry in placed.row.entries:
-                if isinstance(entry, TurnEnded):
+                if isinstance(entry, Declared):
+                    self.sections.declared = dict(entry.sections)
+                elif isinstance(entry, TurnEnded):
                     self.used, self.steps = entry.used, entry.steps
                     self.model_call = entry.mark or self.model_call
                 elif isinstance(entry, Answer | Happened):

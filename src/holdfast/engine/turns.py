@@ -7,6 +7,7 @@ from holdfast.engine.session import Session
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.model.ids import ranges
 from holdfast.model.journal import Based, LoopLeft, TurnEnded
+from holdfast.model.sections import Declared
 
 BASE_BYTES_MIN = 64 * 1024
 """A new base is due when a restart would read more than this, and more than the last base and
@@ -70,6 +71,7 @@ class Loops:
         state = state_at(session.reader, rows_to(session.reader, head, point), point)
         assert state is not None
         session.state.adopt(state)
+        session.sections.restore()
         session.scope = -1 - loop
         return Turns(self, loop, is_over=True)
 
@@ -81,6 +83,7 @@ class Loops:
             state = state_at(session.reader, session.history.rows)
             assert state is not None
             session.state.adopt(state)
+            session.sections.restore()
             self._is_restored = True
             session.log.info("restored the state at the end of turn %d", self._next_turn - 1)
 
@@ -103,6 +106,7 @@ class Loops:
         session, turn = self._session, self._next_turn
         session.close_scope(turn)
         session.refuse_doubt()
+        session.sections.capture()
         every = session.cadence
         failpoint.reach("turn.ending")
         began, now = session.clock.monotonic(), session.clock.now()
@@ -114,7 +118,7 @@ class Loops:
         used, steps = session.used, session.steps
         ended = TurnEnded(turn, loop, now, delta, mark, is_loop_over, used, steps)
         # Pended together they stand side by side, so the base can name what the end wrote.
-        session.pend(ended, *based)
+        session.pend(*_declared(session, based), ended, *based)
         failpoint.reach("turn.ended")
         session.book.forget(turn)
         self._next_turn = turn + 1
@@ -144,10 +148,17 @@ class Loops:
         self._open_loop = None
         session.scope = -1 - loop
         try:
+            session.sections.capture()
             delta = session.state.delta()
-        except HoldfastError:
+        except Exception:  # noqa: BLE001 also what the user's `capture` raises
             return  # Said again, to the agent, when the state is saved next.
         session.pend(LoopLeft(self._next_turn, loop, delta))
+
+
+def _declared(session: Session, based: list[Based]) -> list[Declared]:
+    """With a base, what it holds is declared anew: nothing before it is read any more."""
+    is_due = based and session.sections.declared
+    return [Declared(dict(session.sections.declared))] if is_due else []
 
 
 class Turns:

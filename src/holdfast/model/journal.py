@@ -12,6 +12,7 @@ from holdfast.model.ids import Range
 from holdfast.model.ledger import Opened, Said
 from holdfast.model.limits import SLA, Every
 from holdfast.model.run import Holder
+from holdfast.model.sections import Declared
 
 Scope: TypeAlias = int | bytes
 """Turn n is n; the code before the first loop is -1, after the k-th loop -1-k; a call's id
@@ -303,7 +304,8 @@ class Pruned(msgspec.Struct, frozen=True, array_like=True, tag=40):
 Entry: TypeAlias = (
     Started | Resumed | Answer | Raised | Noted | Intended | Happened | Declined
     | TurnEnded | LoopLeft | Based | Saved | Finished | Failed | Redone
-    | Opened | Questioned | Answered | Said | Pruned
+    | Opened | Questioned | Answered | Said
+    | Declared | Pruned
 )  # fmt: skip
 
 

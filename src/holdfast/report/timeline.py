@@ -38,6 +38,7 @@ from holdfast.model.journal import (
 )
 from holdfast.model.ledger import Opened, Said
 from holdfast.model.run import Status
+from holdfast.model.sections import Declared
 from holdfast.policy.usage import total
 from holdfast.report.event import Event
 from holdfast.store.chunks import is_reference, length
@@ -176,6 +177,8 @@ class _Teller:
                 self._asked(entry)
             case Opened() | Said() | Pruned():
                 pass  # The ledger stands beside the run's history; what was pruned is told by row.
+            case Declared():
+                pass  # What a run says of its sections is shown where one is missing.
 
     def _pruned(self, entry: Pruned) -> None:
         if not self.events or self.events[-1].kind != "pruned":
