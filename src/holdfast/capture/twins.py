@@ -132,7 +132,7 @@ class _Walk:
     def _chosen(self, value: Value, standing: Value) -> Value:
         """The twin that a container has had, or takes over, or a new one."""
         known = self._twin_of(value)
-        if known is not None:
+        if known is not _NONE:
             return known
         source = value.hf_source if type(value) in KINDS else None
         if source is not None and getattr(standing, "hf_source", None) != source:
@@ -140,9 +140,9 @@ class _Walk:
         kind = TRACKED[KINDS.get(type(value), type(value))]
         return standing if type(standing) is kind and id(standing) not in self._taken else kind()
 
-    def _twin_of(self, value: Value) -> Value | None:
-        plain, twin = self._known.get(id(value), (None, None))
-        return twin if plain is value and id(twin) not in self._taken else None
+    def _twin_of(self, value: Value) -> Value:
+        plain, twin = self._known.get(id(value), (None, _NONE))
+        return twin if plain is value and id(twin) not in self._taken else _NONE
 
     def _claim(self, value: Value, twin: Value) -> Value:
         """Make `twin` the one of `value`, and equal to it."""
@@ -217,7 +217,7 @@ class _Walk:
             is_right = item is standing or _is_equal(item, standing)
             return is_right and self._leaf(item, standing) is standing
         known = self._twin_of(item)
-        if known is not standing and (known is not None or not _is_equal(item, standing)):
+        if known is not standing and (known is not _NONE or not _is_equal(item, standing)):
             return False
         self._claim(item, standing)
         return True
@@ -228,8 +228,7 @@ class _Walk:
         if id(value) in self.met:
             return self.met[id(value)][1]
         self._leaves.append((value, self._path))
-        known = self._known.get(id(value), (None, _NONE))
-        for twin in (known[1] if known[0] is value else _NONE, standing):
+        for twin in (self._twin_of(value), standing):
             if id(twin) not in self._taken and (twin is value or _is_equal(value, twin)):
                 self._meet(value, twin)
                 return twin
