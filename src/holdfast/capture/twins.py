@@ -306,7 +306,9 @@ def _is_equal(one: Value, two: Value) -> bool:
         if kind is list or not is_alike:
             return is_alike
         return all(map(_is_equal, one.values(), two.values()))
+    # The order of a dict inside a leaf counts, that of a set does not.
+    pack = values.canonical if issubclass(kind, set | frozenset) else values.encode
     try:
-        return values.encode(one, path="") == values.encode(two, path="")
+        return pack(one, path="") == pack(two, path="")
     except NotStorable:
         return False
