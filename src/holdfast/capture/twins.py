@@ -184,7 +184,7 @@ class _Walk:
     def _list(self, items: list[Any], twin: TrackedList) -> None:
         above, before = self._path, list(twin)
         shorter = min(len(items), len(before))
-        front = back = 0
+        front, back = self._untouched(items, before), 0
         while front < shorter and self._stands(items[front], before[front], above, front):
             front += 1
         while back < shorter - front and self._stands(
@@ -202,6 +202,22 @@ class _Walk:
             self._refuse_foreign(twin)
             twin[front : len(before) - back] = ready
             self.written[id(twin)] = twin, list(twin)
+
+    def _untouched(self, items: list[Any], before: list[Any]) -> int:
+        """How many messages at the front are as they were; nearly always nearly all of them."""
+        known, met, taken, count = self._known, self.met, self._taken, 0
+        for item, twin in zip(items, before, strict=False):
+            pair = known.get(id(item))
+            if pair is None or pair[0] is not item or pair[1] is not twin or id(twin) in taken:
+                break
+            if type(item) is not dict and getattr(item, "hf_tracker", None) is not LOOSE:
+                break
+            if id(item) in met or not _is_flat_same(item, twin):
+                break
+            met[id(item)] = pair
+            taken.add(id(twin))
+            count += 1
+        return count
 
     def _stands(self, item: Value, standing: Value, above: str, at: int) -> bool:
         """Whether `standing` is what stands for `item`; then it is made equal to it."""
