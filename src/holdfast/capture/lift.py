@@ -13,6 +13,7 @@ from holdfast import errors
 from holdfast.capture import wire
 from holdfast.capture.fixed import BASIC, Value
 from holdfast.capture.insert import blank, restored
+from holdfast.capture.lost import Lost
 from holdfast.capture.lower import preorder
 from holdfast.capture.node import (
     KINDS,
@@ -31,16 +32,26 @@ from holdfast.store.codec import values
 
 
 class Lift:
-    """A state being read: the nodes met so far, by number."""
+    """A state being read: the nodes met so far, by number.
+
+    If it `goes_on`, a part that cannot be read is `Lost`, and what else there is is read.
+    """
 
     def __init__(
-        self, tracker: Tracker, answer: Callable[[Any], object], aside: Chunks | None = None
+        self,
+        tracker: Tracker,
+        answer: Callable[[Any], object],
+        aside: Chunks | None = None,
+        *,
+        goes_on: bool = False,
     ) -> None:
         self.nodes: list[Any] = []
         self.named = 0  # containers that were read from elsewhere
         self._tracker = tracker
         self._answer = answer
         self._aside = aside
+        self._goes_on = goes_on
+        self.has_lost = False
         self._answers: dict[Any, Any] = {}
         self._parts: dict[At, tuple[Place, list[Any]]] = {}
         self._place: Place | None = None  # where what is being read stands
@@ -91,6 +102,8 @@ class Lift:
                 self._change_list(node, head, body)
             elif type(node) is TrackedDict:
                 self._change_dict(node, head, body)
+            elif type(node) is Lost:
+                self._pass_over(body)
             else:
                 raise _damaged(f"node {number} is no container")
 
@@ -109,6 +122,13 @@ class Lift:
                 raise _damaged(f"it deletes the key {key!r}, which is not there")
             dict.__delitem__(node, key)
         self._set(node, body)
+
+    def _pass_over(self, body: Value) -> None:
+        """Number what was put into a container that is lost: it may stand elsewhere too."""
+        if type(body) is list:
+            self._items(body, blank(TrackedList, self._tracker))
+        else:
+            self._set(blank(TrackedDict, self._tracker), body)
 
     def _set(self, node: TrackedDict, body: Value) -> None:
         if type(body) is dict:
@@ -168,7 +188,10 @@ class Lift:
                 raise _damaged(f"it holds an item {code}")
 
     def _leaf(self, data: bytes) -> Value:
-        return values.decode(data if self._aside is None else self._aside.fetch(data))
+        try:
+            return values.decode(data if self._aside is None else self._aside.fetch(data))
+        except errors.HoldfastError as error:
+            return self._lose(0, error)
 
     def _items(self, lowered: list[Any], parent: TrackedList) -> list[Any]:
         if BASIC.issuperset(map(type, lowered)):
@@ -200,11 +223,15 @@ class Lift:
         nodes, tracker = self.nodes, self._tracker
         for count, row, index, ordinal in zip(counts, rows, indexes, ordinals, strict=True):
             source: Any
-            if ordinal < 0:
-                plain, source = self._value_at((row, index)), (None, (row, index))
-            else:
-                place, written = self._parts_at((row, index))
-                plain, source = written[ordinal], (place, ordinal)
+            try:
+                if ordinal < 0:
+                    plain, source = self._value_at((row, index)), (None, (row, index))
+                else:
+                    place, written = self._parts_at((row, index))
+                    plain, source = written[ordinal], (place, ordinal)
+            except errors.HoldfastError as error:
+                yield self._lose(count, error)
+                continue
             if count == 1 and type(plain) is dict and BASIC.issuperset(map(type, plain.values())):
                 # The usual message; all that follows is for the others.
                 value = restored(plain, tracker, len(nodes), source)
@@ -213,15 +240,29 @@ class Lift:
             else:
                 name = (row, index) if ordinal < 0 else (row, index, ordinal)
                 value = self._from_elsewhere(count, name, ())
-            value.hf_up = parent  # it was made just now: nothing else holds it
+            if type(value) is not Lost:
+                value.hf_up = parent  # it was made just now: nothing else holds it
             yield value
+
+    def _lose(self, count: int, error: errors.HoldfastError) -> Lost:
+        """Number the containers of a part that could not be read."""
+        if not self._goes_on or not isinstance(error, errors.Damaged | errors.NotStorable):
+            raise error  # A store that is busy or closed has lost nothing.
+        self.has_lost = True
+        lost = Lost(error)
+        self.nodes.extend([lost] * count)
+        return lost
 
     def _from_elsewhere(self, count: int, source: tuple[int, ...], keys: Sequence[Value]) -> Value:
         """Give a container that is named by what holds it, and number what is in it."""
         self.named += 1
         first = len(self.nodes)
         is_saved = len(source) == 3  # noqa: PLR2004 row, index, ordinal
-        value = self._from_save(*source) if is_saved else self._from_answer(source, keys)
+        try:
+            value = self._from_save(*source) if is_saved else self._from_answer(source, keys)
+        except errors.HoldfastError as error:
+            del self.nodes[first:]
+            return self._lose(count, error)
         if len(self.nodes) - first != count:
             found = len(self.nodes) - first
             raise _damaged(f"{source!r} has {found} containers, not {count}")

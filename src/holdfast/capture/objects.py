@@ -95,6 +95,14 @@ class Attributes:
 
     def put(self, value: Value) -> None:  # noqa: D102 as in Form
         _refuse_unless_dict(self._obj, value)
+        before = self.take()
+        try:
+            self._set(value)
+        except Exception:
+            self._set(before)
+            raise
+
+    def _set(self, value: dict[str, Any]) -> None:
         if self._only is None:
             for name in self._others().keys() - value.keys():
                 object.__delattr__(self._obj, name)

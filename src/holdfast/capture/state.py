@@ -15,6 +15,7 @@ from holdfast.capture.fixed import Value
 from holdfast.capture.insert import blank
 from holdfast.capture.leaves import Leaves, Now, Saved, changeable, see
 from holdfast.capture.lift import Lift
+from holdfast.capture.lost import Lost, lost_in
 from holdfast.capture.lower import Lowering
 from holdfast.capture.node import KINDS, Tracker, path_below, where
 from holdfast.capture.places import At, Place
@@ -61,6 +62,8 @@ class State:
         self._unlocated: deque[Place] = deque()
         self.bytes_to_read = 0
         """About what a reader of the last base has to read, with all that it names."""
+        self.lost: dict[Any, errors.HoldfastError] = {}
+        """Sections that a restore had to leave out, and why."""
         self._set_root(blank(TrackedDict, self._tracker))
         if content:
             self.root.update(content)
@@ -264,15 +267,19 @@ class State:
         places: Iterable[At | None] = (),
         aside: Chunks | None = None,
         check: bool = False,
+        goes_on: bool = False,
     ) -> Self:
         """Give the state as it was at the last of `deltas`; its next delta follows that one.
+
+        If it `goes_on`, a section of which a part cannot be read is left out, as a change, and
+        named in `lost`.
 
         `answer` gives the recorded answer for the `source` that `track` was given, and the save
         for the place that `locate` was given. `places` say where base and deltas stand.
         """
         state = cls(check=check, answer=answer, aside=aside)
         tracker = state._tracker
-        lift = Lift(tracker, answer, aside)
+        lift = Lift(tracker, answer, aside, goes_on=goes_on)
         standing = chain(places, repeat(None))
         state._set_root(lift.base(base, next(standing)))
         state.bytes_to_read = len(base) + lift.named * NAMED_BYTES
@@ -281,6 +288,9 @@ class State:
         for data, at in zip(deltas, standing, strict=False):
             lift.delta(data, at)
         tracker.next = len(lift.nodes)
+        state.lost = lost_in(state.root) if goes_on and lift.has_lost else {}
+        for section in state.lost:
+            del state.root[section]
         state._leaves.saved = _saved_leaves(lift, tracker)
         if state._mirror is not None:
             state._mirror.follow([base, *deltas])
@@ -317,7 +327,7 @@ def _saved_leaves(lift: Lift, tracker: Tracker) -> dict[int, Saved]:
         if holder is None:
             continue
         for place, leaf in changeable(holder):
-            if id(leaf) in numbers:
+            if id(leaf) in numbers and type(leaf) is not Lost:
                 now = see(leaf, holder, place)
                 saved[id(leaf)] = Saved(leaf, numbers[id(leaf)], now.digest)
     return saved

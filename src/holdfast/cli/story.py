@@ -42,6 +42,11 @@ def header(
         ("branches", str(told.branches) if told.branches > 1 else ""),
         ("error", told.error or ""),
     ]
+    rows += [
+        ("degraded", short(f"went on without section {event.name}: {event.error}"))
+        for event in told.events
+        if event.kind == "degraded"
+    ]
     for doubt in told.doubts:
         rows += _doubt(doubt, again, is_held=is_held)
     if told.status is Status.WAITING:
@@ -91,6 +96,8 @@ def _what(event: Event) -> str:
             return "turn ended"
         case "base":
             return "state kept whole"
+        case "degraded":
+            return f"goes on without section {event.name}"
         case "redone":
             return "turn run anew on a new branch"
         case _:

@@ -1,7 +1,7 @@
 """Agents that this process declares, by name; nothing stored can add to them."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Generic, ParamSpec, TypeVar
 
 from holdfast.engine.question import Shape
@@ -24,7 +24,9 @@ class Agent(Generic[P, R_co]):
         version: str | None = None,
         checkpoint: Every | None = None,
         sla: SLA | None = None,
+        optional: Iterable[str] = (),
     ) -> None:
+        self.optional = (optional,) if isinstance(optional, str) else tuple(optional)
         self.fn, self.version, self.checkpoint, self.sla = fn, version, checkpoint, sla
         self.name, self.module = fn.__qualname__, fn.__module__
         self.is_async = inspect.iscoroutinefunction(fn)

@@ -43,3 +43,6 @@ class Checkpoint(BaseModel):
     bytes: int
     blocked_ms: float | None
     label: str | None
+    degraded: dict[str, str] = Field(
+        default_factory=dict, description="optional sections that could not be restored, and why"
+    )

@@ -52,6 +52,7 @@ def agent(
     version: str | None = None,
     checkpoint: Every | None = None,
     sla: SLA | None = None,
+    optional: str | Iterable[str] = (),
 ) -> Callable[[Callable[Concatenate[Run, P], R]], Agent[P, R]]: ...
 def agent(
     fn: Callable[..., Any] | None = None,
@@ -60,16 +61,20 @@ def agent(
     version: str | None = None,
     checkpoint: Every | None = None,
     sla: SLA | None = None,
+    optional: str | Iterable[str] = (),
 ) -> Any:
     """Declare an agent: a function that takes a `Run` first.
 
     `version` is recorded with its runs, `checkpoint` marks turns as checkpoints
-    (`holdfast.every(turns=n)`), `sla` is the promise its runs are held to.
+    (`holdfast.every(turns=n)`), `sla` is the promise its runs are held to, `optional` names the
+    sections of the state that a restart may go on without.
     """
 
     def declare(fn: Callable[..., Any]) -> Agent[..., Any]:
         _refuse_generator("agent", fn)
-        made: Agent[..., Any] = Agent(fn, version=version, checkpoint=checkpoint, sla=sla)
+        made: Agent[..., Any] = Agent(
+            fn, version=version, checkpoint=checkpoint, sla=sla, optional=optional
+        )
         values.learn(fn)
         agents.declare(made)
         return made

@@ -175,13 +175,15 @@ class Launcher:
 
     def _session(self, order: Order, writer: RunWriter, *, is_resumed: bool = False) -> Session:
         reader = self._opened.reader
-        return Session(
+        session = Session(
             writer=writer,
             reader=reader,
             clock=self._clock,
             cadence=order.agent.checkpoint,
             history=reader.history(writer.run) if is_resumed else None,
         )
+        session.sections.allow_missing(order.agent.optional)
+        return session
 
     def _agree(self, order: Order, found: StoredRun) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The recorded arguments; an error that shows both where the order asks something else."""

@@ -112,6 +112,9 @@ class Points:
                 raise UnknownCheckpoint(name, str(self._path), why) from None
             assert found is not None
             state = found.root
+            if found.lost:
+                lost = {str(name): str(error) for name, error in found.lost.items()}
+                return told.model_copy(update={"degraded": lost}), plain(state)
         mark = _mark(entry)
         if mark is not None and digest(state) != mark.root:
             raise Damaged(f"checkpoint {told.id}", "its state does not match its root")

@@ -1,10 +1,12 @@
 """The state at a point of a run: the newest base before it, and the changes since."""
 
-from collections.abc import Iterable, Iterator
+import contextlib
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from holdfast.capture.lift import rows_needed
+from holdfast.capture.node import step
 from holdfast.capture.state import State
-from holdfast.errors import Damaged
+from holdfast.errors import Damaged, HoldfastError, NotStorable
 from holdfast.model.ids import Point, branch_of, seq_of
 from holdfast.model.journal import (
     Answer,
@@ -18,6 +20,7 @@ from holdfast.model.journal import (
     Row,
     TurnEnded,
 )
+from holdfast.model.sections import Declared, Section
 from holdfast.store.reader import Placed, Reader
 
 Save = tuple[bytes, Point | None]
@@ -28,11 +31,19 @@ class PrunedAway(Exception):
     """Garbage collection removed what a row held that a point was made of."""
 
 
-def state_at(reader: Reader, rows: Iterable[Placed], point: Point | None = None) -> State | None:
+def state_at(
+    reader: Reader,
+    rows: Iterable[Placed],
+    point: Point | None = None,
+    optional: Collection[str] = (),
+) -> State | None:
     """The state at the newest end of a turn or run in `rows`, or after the `LoopLeft` at `point`.
 
     `rows` start at the row of the newest base, or at the run's first. None: no turn has ended.
+    A section that cannot be read raises, naming it; of one that is `optional`, or was declared
+    so, the state says that it is lost.
     """
+    may_lack = set(optional)
     base: Save | None = None
     deltas: list[Save] = []
     left: list[Save] = []
@@ -52,15 +63,22 @@ def state_at(reader: Reader, rows: Iterable[Placed], point: Point | None = None)
                 case LoopLeft():
                     left = [] if entry.delta is None else [(entry.delta, at)]
                     if point == at:
-                        return _build(Sources(reader, seen), base, [*deltas, *left])
+                        return _build(Sources(reader, seen), base, [*deltas, *left], may_lack)
                 case TurnEnded() | Finished():
                     deltas += left
                     if entry.delta is not None:
                         deltas.append((entry.delta, at))
                     left, is_any = [], True
+                case Declared():
+                    may_lack.update(optional_in(entry.sections))
                 case _:
                     pass
-    return _build(Sources(reader, seen), base, deltas) if is_any else None
+    return _build(Sources(reader, seen), base, deltas, may_lack) if is_any else None
+
+
+def optional_in(sections: Mapping[str, Section]) -> list[str]:
+    """The sections that a restart may go on without."""
+    return [name for name, section in sections.items() if section.is_optional]
 
 
 def rows_to(reader: Reader, head: int, point: Point) -> Iterator[Placed]:
@@ -104,16 +122,35 @@ def row_before(reader: Reader, head: int, row: int) -> Placed:
     return reader.row(row - 1)
 
 
-def _build(sources: "Sources", base: Save | None, deltas: list[Save]) -> State:
+def _build(
+    sources: "Sources", base: Save | None, deltas: list[Save], optional: Collection[str]
+) -> State:
     start = base or (State().base(), None)
     sources.load(start[0])
-    return State.restore(
+    state = State.restore(
         start[0],
         [data for data, _ in deltas],
         sources.get,
         places=[at for _, at in (start, *deltas)],
         aside=sources.reader.chunks,
+        goes_on=True,
     )
+    for section, error in state.lost.items():
+        if section not in optional:
+            raise _naming(section, error) from error
+    return state
+
+
+def _naming(section: object, error: HoldfastError) -> HoldfastError:
+    """The same error, said of the section."""
+    place = f"state{step(section)}"
+    match error:
+        case Damaged():
+            return Damaged(place, f"{error.where}: {error.why}")
+        case NotStorable():
+            return NotStorable(place, error.type_name, error.why)
+        case _:
+            return error
 
 
 class Sources:
@@ -125,7 +162,8 @@ class Sources:
     def load(self, base: bytes) -> None:
         """Read all rows that a base names at once: one by one would take much longer."""
         due = rows_needed(base).difference(self._rows)
-        self._rows.update((placed.id, placed.row) for placed in self.reader.some(due))
+        with contextlib.suppress(Damaged):  # Each is read by itself where it is needed.
+            self._rows.update((placed.id, placed.row) for placed in self.reader.some(due))
 
     def get(self, at: Point) -> object:
         """The value of the answer at a point, or the bytes of the save there."""

@@ -22,6 +22,7 @@ from holdfast.engine.session import Frame, Session
 from holdfast.engine.turns import Loops, Turns
 from holdfast.errors import NestedCall, NotInRun
 from holdfast.model.journal import Usage
+from holdfast.model.sections import Part
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -78,6 +79,11 @@ class Run:
         self._session.refuse_if_stopped()
         self._own("run.attach")
         self._session.sections.attach(section, obj, only, is_optional=optional)
+
+    @property
+    def restored(self) -> dict[str, Part]:
+        """What became of each section when a restart put the state in place; empty before that."""
+        return dict(self._session.sections.report)
 
     def call(self, fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Record a call of an undecorated function as a step (awaitable if `fn` is async)."""

@@ -1,23 +1,42 @@
 """The sections of a run's state: objects attached as sections, and what is declared of each."""
 
-from collections.abc import Callable, Sequence
-from typing import Any
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
+from msgspec.structs import replace
 
 from holdfast.capture.node import step
 from holdfast.capture.objects import Form, form_of
 from holdfast.capture.state import State
 from holdfast.capture.twins import Twins
-from holdfast.errors import NotStorable, UsageError
-from holdfast.model.sections import Declared, Section
+from holdfast.clock import Clock
+from holdfast.engine.restore import optional_in
+from holdfast.errors import HoldfastError, NotStorable, RestoreFailed, UsageError
+from holdfast.model.journal import Entry
+from holdfast.model.sections import Declared, Degraded, Outcome, Part, Section
 from holdfast.store.codec import values
+
+
+class Life(Protocol):
+    """The life of a run that the sections belong to."""
+
+    state: State
+    turn: int
+    clock: Clock
+    log: "logging.LoggerAdapter[logging.Logger]"
+
+    def pend(self, *entries: Entry) -> None:
+        """Let entries ride along with the next commit."""
 
 
 class Sections:
     """What one life of a run knows of its sections."""
 
-    def __init__(self, state: State, pend: Callable[[Declared], None]) -> None:
+    def __init__(self, life: Life) -> None:
         self.declared: dict[str, Section] = {}
-        self._state, self._pend = state, pend
+        self.report: dict[str, Part] = {}
+        self._life, self._state = life, life.state
         self._forms: dict[str, Form] = {}
         self._objects: dict[int, tuple[object, str]] = {}
         self._twins = Twins()
@@ -34,13 +53,15 @@ class Sections:
         self._forms[section], self._objects[id(obj)] = form, (obj, section)
         try:
             if is_standing:
-                self._fill(section, form)
+                self._fill(section, form, is_optional=is_optional)
+                self._tell(self._life.turn)
             else:
                 self.capture()
         except BaseException:
             del self._forms[section], self._objects[id(obj)]
             raise
-        self._declare(section, Section(is_attached=True, is_optional=is_optional))
+        may_lack = is_optional or section in self.optional
+        self._declare(section, Section(is_attached=True, is_optional=may_lack))
 
     def _refuse_misuse(self, section: object, obj: object) -> None:
         why = None
@@ -64,7 +85,18 @@ class Sections:
     def _declare(self, section: str, said: Section) -> None:
         if self.declared.get(section) != said:
             self.declared[section] = said
-            self._pend(Declared(dict(self.declared)))
+            self._life.pend(Declared(dict(self.declared)))
+
+    def allow_missing(self, sections: Iterable[str]) -> None:
+        """Declare sections that a restart may go on without."""
+        for section in sections:
+            known = self.declared.get(section, Section())
+            self._declare(section, replace(known, is_optional=True))
+
+    @property
+    def optional(self) -> list[str]:
+        """The sections that a restart may go on without."""
+        return optional_in(self.declared)
 
     def capture(self, inside: str = "") -> None:
         """Bring the sections up to what their objects hold now.
@@ -76,19 +108,42 @@ class Sections:
             with self._state.lock:
                 self._twins.capture(self._state.root, taken, inside)
 
-    def restore(self) -> None:
-        """Fill the objects from the state that was just put in place."""
+    def restore(self, lost: Mapping[Any, HoldfastError], turn: int) -> None:
+        """Fill the objects from the state that was just put in place, without what is `lost`."""
         self._is_restored = True
         self._twins.forget()
+        self.report = {str(name): Part(Outcome.RESTORED) for name in self._state.root}
+        self.report |= {name: Part(Outcome.DEGRADED, str(error)) for name, error in lost.items()}
         for section, form in self._forms.items():
             if section in self._state.root:
-                self._fill(section, form)
+                self._fill(section, form, is_optional=section in self.optional)
+        self._tell(turn)
         self.capture()
 
-    def _fill(self, section: str, form: Form) -> None:
+    def _fill(self, section: str, form: Form, *, is_optional: bool) -> None:
+        """Fill one object; one that cannot be filled stays as it is, if it may."""
         with self._state.lock:
             value = self._twins.unfold(section, self._state.root[section])
-        form.put(value)
+        try:
+            form.put(value)
+        except Exception as error:
+            why = f"{type(error).__name__}: {error}"
+            outcome = Outcome.DEGRADED if is_optional else Outcome.FAILED
+            self.report[section] = Part(outcome, why)
+            if not is_optional:
+                raise RestoreFailed(section, why) from error
+
+    def _tell(self, turn: int) -> None:
+        """Say what the run goes on without: in the log and in the journal."""
+        degraded = {
+            name: part.why or ""
+            for name, part in self.report.items()
+            if part.outcome is Outcome.DEGRADED
+        }
+        for name, why in degraded.items():
+            self._life.log.warning("goes on without the optional section %s: %s", name, why)
+        if degraded:
+            self._life.pend(Degraded(self._life.clock.now(), turn, degraded))
 
     @property
     def has_objects(self) -> bool:

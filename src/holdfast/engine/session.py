@@ -85,7 +85,7 @@ class Session:
         self.state = State(aside=reader.chunks)
         self.state.base()  # Changes count from the empty state.
         self.state.locate(None)
-        self.sections = Sections(self.state, self.pend)
+        self.sections = Sections(self)
         self.scope: int = OUTSIDE
         self.turn = -1
         self.used = Usage()

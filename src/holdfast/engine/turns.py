@@ -1,13 +1,16 @@
 """The agent's loops: where a turn begins and ends, and what a restart puts back in place."""
 
+from collections.abc import Iterable
+
 from holdfast import failpoint
 from holdfast.engine.restore import rows_to, state_at
 from holdfast.engine.save import seal
 from holdfast.engine.session import Session
 from holdfast.errors import HoldfastError, UsageError
-from holdfast.model.ids import ranges
+from holdfast.model.ids import Point, ranges
 from holdfast.model.journal import Based, LoopLeft, TurnEnded
 from holdfast.model.sections import Declared
+from holdfast.store.reader import Placed
 
 BASE_BYTES_MIN = 64 * 1024
 """A new base is due when a restart would read more than this, and more than the last base and
@@ -68,10 +71,7 @@ class Loops:
         assert session.history is not None
         point = session.book.loops_left[loop]
         head = session.writer.run.row.head
-        state = state_at(session.reader, rows_to(session.reader, head, point), point)
-        assert state is not None
-        session.state.adopt(state)
-        session.sections.restore()
+        self._put_in_place(rows_to(session.reader, head, point), point)
         session.scope = -1 - loop
         return Turns(self, loop, is_over=True)
 
@@ -80,12 +80,16 @@ class Loops:
         if not self._is_restored:
             session = self._session
             assert session.history is not None
-            state = state_at(session.reader, session.history.rows)
-            assert state is not None
-            session.state.adopt(state)
-            session.sections.restore()
+            self._put_in_place(session.history.rows)
             self._is_restored = True
             session.log.info("restored the state at the end of turn %d", self._next_turn - 1)
+
+    def _put_in_place(self, rows: Iterable[Placed], point: Point | None = None) -> None:
+        session = self._session
+        state = state_at(session.reader, rows, point, session.sections.optional)
+        assert state is not None
+        session.state.adopt(state)
+        session.sections.restore(state.lost, self._next_turn)
 
     def open_turn(self, loop: int) -> int:
         """The next turn begins."""

@@ -8,6 +8,7 @@ HoldfastError
 │   ├── NotStorable            a value whose type Holdfast does not know
 │   ├── ChangedInCall          a step or effect changed its arguments or the state
 │   ├── ChangedOutside         a value was changed through a name the state does not see
+│   ├── RestoreFailed          an attached object could not be filled from its section
 │   ├── UnknownAgent           no agent of that name in the modules the operator named
 │   ├── AgentMismatch          another agent, or other arguments, under a used run id
 │   ├── UnknownRun             no run of that id in the store
@@ -86,6 +87,7 @@ from holdfast.errors.usage import (
     NestedCall,
     NotInRun,
     NotStorable,
+    RestoreFailed,
     UnknownAgent,
     UnknownCheckpoint,
     UnknownQuestion,
@@ -116,6 +118,7 @@ __all__ = [
     "NotInRun",
     "NotStorable",
     "Rejected",
+    "RestoreFailed",
     "RunErased",
     "RunFailed",
     "RunHeld",

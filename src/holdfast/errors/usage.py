@@ -95,6 +95,22 @@ class ChangedOutside(UsageError):
         return f"{self.path} was changed through the object that was put in; {self.remedy}"
 
 
+class RestoreFailed(UsageError):
+    """An attached object could not be filled from its section; nothing was changed."""
+
+    remedy = (
+        "fix the object's class and restart; or attach it with `optional=True` to go on without "
+        "what it held"
+    )
+
+    def __init__(self, section: str, why: str) -> None:
+        super().__init__(section, why)
+        self.section, self.why = section, why
+
+    def __str__(self) -> str:
+        return f"the object attached as {self.section!r} is not restored: {self.why}; {self.remedy}"
+
+
 class UnknownAgent(UsageError):
     """No agent of that name among the modules the operator named."""
 

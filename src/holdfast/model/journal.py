@@ -12,7 +12,7 @@ from holdfast.model.ids import Range
 from holdfast.model.ledger import Opened, Said
 from holdfast.model.limits import SLA, Every
 from holdfast.model.run import Holder
-from holdfast.model.sections import Declared
+from holdfast.model.sections import Declared, Degraded
 
 Scope: TypeAlias = int | bytes
 """Turn n is n; the code before the first loop is -1, after the k-th loop -1-k; a call's id
@@ -305,7 +305,7 @@ Entry: TypeAlias = (
     Started | Resumed | Answer | Raised | Noted | Intended | Happened | Declined
     | TurnEnded | LoopLeft | Based | Saved | Finished | Failed | Redone
     | Opened | Questioned | Answered | Said
-    | Declared | Pruned
+    | Declared | Degraded | Pruned
 )  # fmt: skip
 
 

@@ -1,5 +1,7 @@
 """What is said of the sections of a state: which may be missing, and which are after a restore."""
 
+from enum import StrEnum
+
 import msgspec
 
 
@@ -14,3 +16,26 @@ class Declared(msgspec.Struct, frozen=True, array_like=True, tag=15):
     """What the program says of its sections, all of them; a section not named is essential."""
 
     sections: dict[str, Section]
+
+
+class Degraded(msgspec.Struct, frozen=True, array_like=True, tag=16):
+    """A restart went on without some sections, all of them optional: each with the reason."""
+
+    at: float
+    turn: int
+    sections: dict[str, str]
+
+
+class Outcome(StrEnum):
+    """What became of a section in a restore."""
+
+    RESTORED = "restored"
+    DEGRADED = "degraded"
+    FAILED = "failed"
+
+
+class Part(msgspec.Struct, frozen=True):
+    """A section after a restore: whether it is there, and if not, why."""
+
+    outcome: Outcome
+    why: str | None = None

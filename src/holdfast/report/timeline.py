@@ -38,7 +38,7 @@ from holdfast.model.journal import (
 )
 from holdfast.model.ledger import Opened, Said
 from holdfast.model.run import Status
-from holdfast.model.sections import Declared
+from holdfast.model.sections import Declared, Degraded
 from holdfast.policy.usage import total
 from holdfast.report.event import Event
 from holdfast.store.chunks import is_reference, length
@@ -171,14 +171,19 @@ class _Teller:
                 self._kept(entry)
             case Finished() | Failed() | Redone():
                 self._ended(entry)
-            case LoopLeft():
-                self._seen(entry.turn)
+            case LoopLeft() | Degraded():
+                self._passed(entry)
             case Questioned() | Answered():
                 self._asked(entry)
-            case Opened() | Said() | Pruned():
-                pass  # The ledger stands beside the run's history; what was pruned is told by row.
-            case Declared():
-                pass  # What a run says of its sections is shown where one is missing.
+            case Opened() | Said() | Declared() | Pruned():
+                pass  # Of the ledger, beside the run's history; or told elsewhere.
+
+    def _passed(self, entry: LoopLeft | Degraded) -> None:
+        self._seen(entry.turn)
+        if isinstance(entry, Degraded):
+            for section, why in entry.sections.items():
+                event = Event(kind="degraded", row=self._row, at=when(entry.at), name=section)
+                self._add(replace(event, turn=_turn(entry.turn), error=why))
 
     def _pruned(self, entry: Pruned) -> None:
         if not self.events or self.events[-1].kind != "pruned":
