@@ -13,8 +13,14 @@ ENDS = {
     "trader.py": "bought 40 KELP",
     "researcher.py": "5 findings",
     "crawler.py": "about index kelp rock shop team",
+    "assistant.py": "9 messages, 4 vectors, related: ['is kelp farmed?', 'who eats kelp?']",
 }
-ONCE = {"trader.py": "placed", "researcher.py": "searched", "crawler.py": "fetched"}
+ONCE = {
+    "trader.py": "placed",
+    "researcher.py": "searched",
+    "crawler.py": "fetched",
+    "assistant.py": "asked",
+}
 KILLS = ["step.called:2", "step.recorded:3", "turn.ended:1", "turn.opened:2", "run.taken:1"]
 
 
@@ -60,6 +66,27 @@ def test_an_example_killed_again_and_again_comes_to_the_same_end(name: str, tmp_
     # Only what was cut off by a kill may have been asked twice.
     asked = [line for line in lines if line.startswith(ONCE[name])]
     assert len(asked) - len(set(asked)) <= len(KILLS)
+
+
+def test_the_assistant_is_restartable_by_five_added_lines() -> None:
+    text = (EXAMPLES / "assistant.py").read_text(encoding="utf-8")
+    lines = [line.partition("  # (") for line in text.partition('"""\n\n')[2].splitlines()]
+    added = [mark for _, _, mark in lines if mark.startswith("added")]
+
+    assert 5 == len(added)
+    assert [] == [code for code, _, mark in lines if "holdfast" in code and not mark]
+
+
+@pytest.mark.parametrize("nth", [1, 2, 3, 4])
+def test_the_assistant_killed_in_any_turn_goes_on_with_what_it_knew(
+    tmp_path: Path, nth: int
+) -> None:
+    killed = play("assistant.py", tmp_path, f"step.recorded:{nth}")
+    done = play("assistant.py", tmp_path)
+
+    assert -signal.SIGKILL == killed.returncode
+    assert 4 == killed.stdout.count("asked") + done.stdout.count("asked")
+    assert ENDS["assistant.py"] == done.stdout.splitlines()[-1]
 
 
 @pytest.mark.parametrize("point", ["effect.intended", "effect.called", "effect.recorded"])

@@ -1,5 +1,5 @@
 """Objects of the program as sections of the state: captured as they change, filled on a restart."""
-# ruff: noqa: ANN401 agents here return whatever the test looks at
+# ruff: noqa: ANN401, ARG001, ARG005 agents return what the test looks at; misuses are alike
 
 import copy
 import dataclasses
@@ -115,9 +115,7 @@ def test_an_attached_object_is_filled_after_each_crash(
         assert expected == store.restore(RUN)[1]["bot"]["messages"]
 
 
-def test_a_message_is_stored_once_however_it_came_into_the_object(
-    stage: Stage, world: World
-) -> None:
+def test_a_message_is_stored_once_however_it_came_into_the_object(stage: Stage) -> None:
     big = 4000
 
     @holdfast.step

@@ -16,7 +16,7 @@ from holdfast.capture.tracked import TrackedDict, TrackedList, track
 from holdfast.capture.twins import Twins
 from holdfast.store.codec import values
 
-PLAIN = {TrackedDict: dict, TrackedList: list}
+PLAIN: dict[type, type] = {TrackedDict: dict, TrackedList: list}
 SCALARS: list[Any] = [
     None, True, 1, 1.0, 0, False, 0.0, -0.0, math.nan, 2**70, "", "a", "text", b"", b"raw", (1, 2),
 ]  # fmt: skip
@@ -100,7 +100,7 @@ def alike(ours: Any, theirs: Any) -> bool:
                 return False
             if kind is dict:
                 stack.extend(zip(one, two, strict=True))
-                one, two = one.values(), two.values()  # noqa: PLW2901 the rest is as with lists
+                one, two = one.values(), two.values()
             stack.extend(zip(one, two, strict=True))
         elif values.canonical(one) != values.canonical(two):
             return False
@@ -194,34 +194,43 @@ def copy_part(machine: Machine, node: Any, at: int) -> None:
         machine.fields = copy.deepcopy(machine.fields)
 
 
+def share(machine: Machine, node: Any, at: int) -> None:
+    """Put a container elsewhere too; it has moved if its old place goes."""
+    nodes = containers(machine.fields)
+    other = nodes[at % len(nodes)]
+    if not any(each is node for each in containers(other)):
+        put(node, at, other)
+
+
+def share_leaf(machine: Machine, node: Any, at: int) -> None:
+    found = list(leaves(machine.fields))
+    if found:
+        put(node, at, found[at % len(found)])
+
+
+def shorten(machine: Machine, at: int) -> None:
+    if isinstance(messages := machine.fields["messages"], list):
+        machine.fields["messages"] = messages[at % 3 :]
+
+
+ACTS: list[Callable[[Machine, Any, int], None]] = [
+    lambda machine, node, at: put(node, at, new(machine, at)),
+    lambda machine, node, at: put(node, at, new(machine, at)),
+    lambda _, node, at: put(node, at, SCALARS[at % len(SCALARS)]),
+    lambda _, node, at: take(node, at),
+    lambda _, node, at: reorder(node, at),
+    share,
+    lambda machine, _, at: change_leaf(machine, at),
+    copy_part,
+    share_leaf,
+    lambda machine, _, at: shorten(machine, at),
+]
+
+
 def change(machine: Machine, what: int, where: int, at: int) -> None:
     """One of the things people do to their objects."""
     nodes = containers(machine.fields)
-    node = nodes[where % len(nodes)]
-    match what:
-        case 0 | 1:
-            put(node, at, new(machine, at))
-        case 2:
-            put(node, at, SCALARS[at % len(SCALARS)])
-        case 3:
-            take(node, at)
-        case 4:
-            reorder(node, at)
-        case 5:
-            other = nodes[at % len(nodes)]
-            if not any(each is node for each in containers(other)):
-                put(node, at, other)  # Shared, or moved if its old place goes.
-        case 6:
-            change_leaf(machine, at)
-        case 7:
-            copy_part(machine, node, at)
-        case 8:
-            found = list(leaves(machine.fields))
-            if found:
-                put(node, at, found[at % len(found)])
-        case 9:
-            if isinstance(messages := machine.fields["messages"], list):
-                machine.fields["messages"] = messages[at % 3 :]
+    ACTS[what](machine, nodes[where % len(nodes)], at)
 
 
 CHANGES = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 40), st.integers(0, 40)), max_size=8)
