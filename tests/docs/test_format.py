@@ -12,6 +12,7 @@ from holdfast.model import journal
 from holdfast.model.ids import Range
 from holdfast.model.limits import SLA, Every
 from holdfast.model.run import Holder, RunBody, Status
+from holdfast.model.sections import Section
 from holdfast.store.backends import heads
 from holdfast.store.backends.connection import APPLICATION
 from holdfast.store.backends.schema import FORMAT, SEALED_TABLES, TABLES
@@ -28,6 +29,7 @@ PARTS: list[type[msgspec.Struct]] = [
     journal.Error,
     journal.Facts,
     journal.Mark,
+    Section,
     Range,
     Holder,
     Every,

@@ -94,7 +94,7 @@ def put_array(run: holdfast.Run, turn: int) -> None:
 
 
 def put_answer(run: holdfast.Run, turn: int) -> None:
-    answer = run.call(lambda turn: {"text": text(turn, BIG), "parts": [{"n": turn}]}, turn)
+    answer: Any = run.call(lambda turn: {"text": text(turn, BIG), "parts": [{"n": turn}]}, turn)
     run.state.setdefault("cache", []).append(answer)
     answer["parts"].append({"added": turn})
 

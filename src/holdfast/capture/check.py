@@ -24,7 +24,7 @@ class Mirror:
     def follow(self, saves: list[bytes]) -> None:
         """Become what a base and the deltas after it give."""
         self._saves = saves
-        self._lift = Lift(Tracker(), self._answer, self._aside)
+        self._lift = Lift(Tracker(), self._answer, self._aside, goes_on=True)
         self._root = self._lift.base(saves[0])
         for delta in saves[1:]:
             self._lift.delta(delta)
@@ -48,7 +48,7 @@ class Mirror:
         if place is not None:
             if before:
                 self.follow(before)
-            raise errors.ChangedOutside(place)
+            raise errors.ChangedOutside(place, "around its methods")
 
 
 def _no_answer(source: object) -> object:

@@ -85,6 +85,14 @@ def event_grid(events: list[Event]) -> Grid:
     return Grid(columns=COLUMNS, rows=rows, right=right)
 
 
+_WORDS = {
+    "turn": "turn ended",
+    "base": "state kept whole",
+    "redone": "turn run anew on a new branch",
+    "degraded": "goes on without section",
+}
+
+
 def _what(event: Event) -> str:
     match event.kind:
         case "question":
@@ -92,16 +100,11 @@ def _what(event: Event) -> str:
         case "step" | "effect" | "note":
             inside = "· " if event.is_inside else ""
             return short(f"{inside}{event.kind} {event.name}({event.asked})")
-        case "turn":
-            return "turn ended"
-        case "base":
-            return "state kept whole"
-        case "degraded":
-            return f"goes on without section {event.name}"
-        case "redone":
-            return "turn run anew on a new branch"
-        case _:
-            return f"{event.kind} {event.name}" if event.name else event.kind
+        case "turn" | "base" | "redone":
+            return _WORDS[event.kind]
+        case kind:
+            word = _WORDS.get(kind, kind)
+            return f"{word} {event.name}" if event.name else word
 
 
 def _outcome(event: Event) -> str:

@@ -29,6 +29,7 @@ else:
 T = TypeVar("T")
 
 DIRECTORY = ".holdfast"
+CHECK = "HOLDFAST_CHECK"
 KEY = "HOLDFAST_KEY"
 RUNS_MAX = 100_000
 
@@ -59,6 +60,7 @@ def open(  # noqa: A001 the public name is holdfast.open
     chance: random.Random | None = None,
     stall: float = STALL_S,
     environment: Iterable[str] = (),
+    check: bool | None = None,
 ) -> "Store":
     """Open the store at `path`, `$HOLDFAST_STORE` or `./.holdfast`, making it if it is new.
 
@@ -66,7 +68,8 @@ def open(  # noqa: A001 the public name is holdfast.open
     else `$HOLDFAST_KEY`) a new store is encrypted, and one that is not encrypted is refused.
     `stall` is how many seconds a holder of a run may show no sign of life before another process
     may take the run; `environment` names the variables whose values are recorded with runs;
-    `clock` and `chance` are for tests.
+    `clock` and `chance` are for tests, and so is `check` (else `$HOLDFAST_CHECK`): each save is
+    read back and compared, so that a change made around the methods of the state is an error.
     """
     clock = clock or SystemClock()
     opened = open_store(
@@ -74,16 +77,25 @@ def open(  # noqa: A001 the public name is holdfast.open
     )
     names = [environment] if isinstance(environment, str) else environment
     allowed = {name: os.environ[name] for name in names if name in os.environ}
-    return Store(opened, clock, chance or random.SystemRandom(), allowed)
+    is_checked = os.environ.get(CHECK, "") not in ("", "0") if check is None else check
+    chance = chance or random.SystemRandom()
+    return Store(opened, clock, chance, allowed, is_checked=is_checked)
 
 
 class Store(Verbs):
     """Where runs are kept, and the verbs on them. Safe for threads; not for use across a fork."""
 
     def __init__(
-        self, opened: Opened, clock: Clock, chance: random.Random, environment: Mapping[str, str]
+        self,
+        opened: Opened,
+        clock: Clock,
+        chance: random.Random,
+        environment: Mapping[str, str],
+        *,
+        is_checked: bool = False,
     ) -> None:
-        super().__init__(opened, Lives(opened, clock, chance, environment), clock)
+        lives = Lives(opened, clock, chance, environment, is_checked=is_checked)
+        super().__init__(opened, lives, clock)
         self._chance = chance
         _stores.add(self)
 

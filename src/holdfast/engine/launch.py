@@ -71,8 +71,16 @@ class Life(msgspec.Struct, frozen=True, kw_only=True):
 class Launcher:
     """Begins and ends lives of runs on one open store."""
 
-    def __init__(self, opened: Opened, clock: Clock, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        opened: Opened,
+        clock: Clock,
+        environment: Mapping[str, str],
+        *,
+        is_checked: bool = False,
+    ) -> None:
         self._opened, self._clock, self._environment = opened, clock, environment
+        self._is_checked = is_checked
 
     def begin(self, order: Order) -> Life | Done:
         """Start the run, continue it, or give its recorded result."""
@@ -181,6 +189,7 @@ class Launcher:
             clock=self._clock,
             cadence=order.agent.checkpoint,
             history=reader.history(writer.run) if is_resumed else None,
+            is_checked=self._is_checked,
         )
         session.sections.allow_missing(order.agent.optional)
         return session

@@ -36,9 +36,11 @@ class Lives:
         clock: Clock,
         chance: random.Random,
         environment: Mapping[str, str],
+        *,
+        is_checked: bool = False,
     ) -> None:
         self._opened, self._clock, self._chance = opened, clock, chance
-        self._launcher = Launcher(opened, clock, environment)
+        self._launcher = Launcher(opened, clock, environment, is_checked=is_checked)
         self._housekeeper = Housekeeper(opened.leases, clock)
 
     def carry_out(self, order: Order) -> Any:  # noqa: ANN401 the agent's own result

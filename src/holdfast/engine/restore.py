@@ -1,7 +1,7 @@
 """The state at a point of a run: the newest base before it, and the changes since."""
 
 import contextlib
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from holdfast.capture.lift import rows_needed
 from holdfast.capture.node import step
@@ -35,13 +35,16 @@ def state_at(
     reader: Reader,
     rows: Iterable[Placed],
     point: Point | None = None,
+    *,
     optional: Collection[str] = (),
+    settle: Callable[[], None] | None = None,
 ) -> State | None:
     """The state at the newest end of a turn or run in `rows`, or after the `LoopLeft` at `point`.
 
     `rows` start at the row of the newest base, or at the run's first. None: no turn has ended.
     A section that cannot be read raises, naming it; of one that is `optional`, or was declared
-    so, the state says that it is lost.
+    so, the state says that it is lost. With `settle`, which waits for what is queued, each later
+    save of the state is checked.
     """
     may_lack = set(optional)
     base: Save | None = None
@@ -49,6 +52,7 @@ def state_at(
     left: list[Save] = []
     is_any = False
     seen: dict[int, Row] = {}
+    sources = Sources(reader, seen, settle)
     for placed in rows:
         seen[placed.id] = placed.row
         for index, entry in enumerate(placed.row.entries):
@@ -63,7 +67,7 @@ def state_at(
                 case LoopLeft():
                     left = [] if entry.delta is None else [(entry.delta, at)]
                     if point == at:
-                        return _build(Sources(reader, seen), base, [*deltas, *left], may_lack)
+                        return _build(sources, base, [*deltas, *left], may_lack)
                 case TurnEnded() | Finished():
                     deltas += left
                     if entry.delta is not None:
@@ -73,7 +77,7 @@ def state_at(
                     may_lack.update(optional_in(entry.sections))
                 case _:
                     pass
-    return _build(Sources(reader, seen), base, deltas, may_lack) if is_any else None
+    return _build(sources, base, deltas, may_lack) if is_any else None
 
 
 def optional_in(sections: Mapping[str, Section]) -> list[str]:
@@ -134,6 +138,7 @@ def _build(
         places=[at for _, at in (start, *deltas)],
         aside=sources.reader.chunks,
         goes_on=True,
+        check=sources.is_settling,
     )
     for section, error in state.lost.items():
         if section not in optional:
@@ -156,8 +161,15 @@ def _naming(section: object, error: HoldfastError) -> HoldfastError:
 class Sources:
     """What a state names instead of repeating it: recorded answers, and what saves wrote."""
 
-    def __init__(self, reader: Reader, rows: dict[int, Row]) -> None:
-        self.reader, self._rows = reader, rows
+    def __init__(
+        self, reader: Reader, rows: dict[int, Row], settle: Callable[[], None] | None = None
+    ) -> None:
+        self.reader, self._rows, self._settle = reader, rows, settle
+
+    @property
+    def is_settling(self) -> bool:
+        """Whether rows are waited for that are still on their way to the disk."""
+        return self._settle is not None
 
     def load(self, base: bytes) -> None:
         """Read all rows that a base names at once: one by one would take much longer."""
@@ -170,6 +182,8 @@ class Sources:
         id_, index = at
         row = self._rows.get(id_)
         if row is None:
+            if self._settle is not None:
+                self._settle()
             row = self._rows[id_] = self.reader.row(id_).row
         entry = row.entries[index] if 0 <= index < len(row.entries) else None
         if isinstance(entry, Answer | Happened):

@@ -19,6 +19,7 @@ from holdfast.engine.logs import log
 from holdfast.engine.parameters import ModelCall
 from holdfast.engine.question import Question
 from holdfast.engine.reading import Record, key_of
+from holdfast.engine.restore import Sources
 from holdfast.engine.sections import Sections
 from holdfast.errors import Diverged, InDoubt, NestedCall, UsageError
 from holdfast.model.journal import (
@@ -76,13 +77,16 @@ class Session:
         clock: Clock,
         cadence: Every | None,
         history: History | None,
+        is_checked: bool = False,
     ) -> None:
         self.id = writer.run.body.id
         self.writer, self.reader, self.clock = writer, reader, clock
         self.cadence, self.history = cadence, history
         self.log = logging.LoggerAdapter(log, {"run_id": self.id})
         self.book = Book(self.id)
-        self.state = State(aside=reader.chunks)
+        self.is_checked = is_checked
+        recorded = Sources(reader, {}, self.settle).get if is_checked else None
+        self.state = State(aside=reader.chunks, check=is_checked, answer=recorded)
         self.state.base()  # Changes count from the empty state.
         self.state.locate(None)
         self.sections = Sections(self)
@@ -252,6 +256,10 @@ class Session:
         """Interrupted or ended: keep what is pending, and wait for what a cancelled call queued."""
         if self.stopped is None and not self.is_over:
             self.flush()
+        self.settle()
+
+    def settle(self) -> None:
+        """Wait until all that was queued can be read."""
         if self._last is not None and not self._last.is_over:
             failpoint.reach("queue.waiting")
             self.writer.finish(self._last)

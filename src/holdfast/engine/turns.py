@@ -86,7 +86,13 @@ class Loops:
 
     def _put_in_place(self, rows: Iterable[Placed], point: Point | None = None) -> None:
         session = self._session
-        state = state_at(session.reader, rows, point, session.sections.optional)
+        state = state_at(
+            session.reader,
+            rows,
+            point,
+            optional=session.sections.optional,
+            settle=session.settle if session.is_checked else None,
+        )
         assert state is not None
         session.state.adopt(state)
         session.sections.restore(state.lost, self._next_turn)

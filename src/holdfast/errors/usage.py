@@ -83,16 +83,19 @@ class ChangedInCall(UsageError):
 
 
 class ChangedOutside(UsageError):
-    """An object was changed through a name that the state does not see."""
+    """An object was changed through a name, or in a way, that the state does not see."""
 
-    remedy = "take the object from the state after putting it in: `x = run.state[...]`"
+    remedy = (
+        "take the object from the state after putting it in: `x = run.state[...]`; for C code such "
+        "as heapq change `holdfast.plain(x)` and put it back"
+    )
 
-    def __init__(self, path: str) -> None:
-        super().__init__(path)
-        self.path = path
+    def __init__(self, path: str, how: str = "through the object that was put in") -> None:
+        super().__init__(path, how)
+        self.path, self.how = path, how
 
     def __str__(self) -> str:
-        return f"{self.path} was changed through the object that was put in; {self.remedy}"
+        return f"{self.path} was changed {self.how}; {self.remedy}"
 
 
 class RestoreFailed(UsageError):
