@@ -292,11 +292,13 @@ def redone(run: holdfast.Run) -> list[Answer]:
 
 @holdfast.agent
 def asking(run: holdfast.Run) -> list[Answer]:
-    """Waits for a person, who answers and approves; the last question expires."""
+    """Spends, and waits for a person, who answers and approves; the last question expires."""
 
     def ask(turn: int) -> list[Answer]:
         if turn < TURNS - 1:
-            return [got(run.ask(f"ask {turn}")), got(allowed(f"order-{turn}")), got(think(turn))]
+            left = {"what": f"left {run.budget('usd', TURNS).spend(1)}", "token": "left"}
+            asked = got(run.ask(f"ask {turn}"))
+            return [left, asked, got(allowed(f"order-{turn}")), got(think(turn))]
         late = {"what": "nobody", "token": "nobody"}
         return [got(think(turn)), got(run.ask(f"ask {turn}", expires=0, default=late))]
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from tests.crash.outside import Line, Outside
 
-WITHOUT_TOKEN = ("charge", "drawn", "nobody")
-"""What has no token of its own: a refusal, what the run drew for itself, a default answer."""
+WITHOUT_TOKEN = ("charge", "drawn", "nobody", "left")
+"""What has no token of its own: a refusal, what the run drew, a default answer, a balance."""
 REPEATABLE = "book"
 """The world does this once for each idempotency key, however often it is asked."""
 

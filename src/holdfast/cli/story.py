@@ -1,11 +1,14 @@
 """The story of a run as tables: what it came to, what happened, what to do next."""
 
+from dataclasses import dataclass
+
 from holdfast.cli.carry import restart_command
 from holdfast.cli.config import Config
 from holdfast.cli.grid import Grid
 from holdfast.cli.items import waiting
 from holdfast.cli.stores import INTERRUPTED
 from holdfast.cli.text import clock, duration, moment, plural, short, size
+from holdfast.engine.budget import Balance
 from holdfast.engine.inbox import Item
 from holdfast.model.run import Status
 from holdfast.report.event import Event
@@ -14,9 +17,15 @@ from holdfast.report.timeline import Doubt, Timeline
 COLUMNS = ("time", "turn", "what", "took", "bytes", "tokens", "outcome")
 
 
-def header(
-    told: Timeline, status: str, config: Config, items: list[Item], *, is_held: bool
-) -> Grid:
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What stands in the ledger, beside the run's history."""
+
+    items: list[Item]
+    budgets: list[Balance]
+
+
+def header(told: Timeline, status: str, config: Config, beside: Beside, *, is_held: bool) -> Grid:
     """What the run is and came to, and the next command where a person has to act."""
     counts = (
         (told.turns, "turn"),
@@ -47,10 +56,14 @@ def header(
         for event in told.events
         if event.kind == "degraded"
     ]
+    rows += [
+        ("budget", f"{each.name}: {each.spent:f} of {each.limit:f} spent")
+        for each in beside.budgets
+    ]
     for doubt in told.doubts:
         rows += _doubt(doubt, again, is_held=is_held)
     if told.status is Status.WAITING:
-        rows += waiting(items, again)
+        rows += waiting(beside.items, again)
     elif status == INTERRUPTED or (told.error and not told.doubts):
         rows.append(("next", f"{again} --redo-turn" if status == Status.DIVERGED else again))
     return Grid(columns=("", " "), rows=[row for row in rows if row[1]], has_header=False)

@@ -4,9 +4,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holdfast.capture.diff import Change
+from holdfast.engine.budget import Balance, balances
 from holdfast.engine.points import Points
 from holdfast.errors import StoreClosed, UnknownRun
 from holdfast.model.run import RunInfo, Status
+from holdfast.store.ledger import Ledger
 from holdfast.store.open import Opened
 from holdfast.store.reader import Run as StoredRun
 
@@ -69,6 +71,12 @@ class Readings:
         """
         self._refuse_if_closed()
         return self._points.diff(_named(before), _named(after))
+
+    def budgets(self, id: str) -> list[Balance]:  # noqa: A002 the public word
+        """What a run, its branches and its forks have spent together, by budget."""
+        self._refuse_if_closed()
+        opened = self._opened
+        return balances(Ledger(opened.committer, opened.reader, self._found(id)).read())
 
     def _found(self, id_: str) -> StoredRun:
         found = self._opened.reader.find(id_)

@@ -7,6 +7,7 @@ import inspect
 import random
 import uuid
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 from typing import Any, ParamSpec, TypeVar, cast
 
 from holdfast import failpoint
@@ -14,6 +15,7 @@ from holdfast.capture.tracked import TrackedDict
 from holdfast.engine import context
 from holdfast.engine.ask import NOTHING, ask_person
 from holdfast.engine.ask import question as ask_for
+from holdfast.engine.budget import Budget
 from holdfast.engine.call import StepSpec, ask
 from holdfast.engine.drive import adrive, drive
 from holdfast.engine.question import Shape, name_of, unfold
@@ -126,6 +128,14 @@ class Run:
         """
         wanted = ask_for(question, options, expires, default)
         return ask_person(self._session, context.frame.get(), wanted)
+
+    def budget(self, name: str, limit: float | Decimal) -> Budget:
+        """What the run, its branches and its forks may spend under this name in all.
+
+        Spend from it before what costs; it fails closed, and nothing gives it back. The limit is
+        the one given here, so that code can raise it; what was spent is in the ledger.
+        """
+        return Budget(self._session, name, limit)
 
     def usage(self) -> Usage:
         """Tokens the run has used so far, as its answers reported them; None is unknown."""

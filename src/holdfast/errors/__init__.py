@@ -29,6 +29,7 @@ HoldfastError
 ├── RunHeld                    another process works on the run now
 ├── Expired                    nobody answered a question in time
 ├── Rejected                   a person refused an effect
+├── BudgetSpent                a budget does not allow this spending
 ├── NotDone                    raised by an effect: surely nothing happened
 ├── StepError                  a recorded error whose class is not known here
 └── StoreError                 the store could not do its part
@@ -57,6 +58,7 @@ from holdfast.errors.keys import (
     WrongKey,
 )
 from holdfast.errors.stopped import (
+    BudgetSpent,
     Diverged,
     Expired,
     Fenced,
@@ -101,6 +103,7 @@ __all__ = [
     "AgentMismatch",
     "AlreadyAnswered",
     "BadConfig",
+    "BudgetSpent",
     "ChangedInCall",
     "ChangedOutside",
     "Damaged",

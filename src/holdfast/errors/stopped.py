@@ -138,6 +138,22 @@ class Rejected(HoldfastError):
         return f"run {self.run}: {self.by} rejected {self.effect}{why}; it was not done"
 
 
+class BudgetSpent(HoldfastError):
+    """A budget does not allow this spending; what was spent stays spent, also after a rollback."""
+
+    remedy = "raise the limit in `run.budget(name, limit)`, then restart the run"
+
+    def __init__(self, run: str, budget: str, amount: str, left: str) -> None:
+        super().__init__(run, budget, amount, left)
+        self.run, self.budget, self.amount, self.left = run, budget, amount, left
+
+    def __str__(self) -> str:
+        return (
+            f"run {self.run}: budget {self.budget} has {self.left} left and {self.amount} "
+            f"is to be spent; {self.remedy}"
+        )
+
+
 class NotDone(HoldfastError):
     """Raise it inside an effect to say that surely nothing happened in the world."""
 

@@ -36,4 +36,21 @@ class Said(msgspec.Struct, frozen=True, array_like=True, tag=35):
     nonce: bytes
 
 
-LedgerEntry: TypeAlias = Opened | Said
+class Spent(msgspec.Struct, frozen=True, array_like=True, tag=36):
+    """Something was spent from a budget, for good; amounts are decimal numbers as text.
+
+    `id` binds it to one call of one run of one store; `total` is what the budget has spent with it
+    and `limit` what it might spend then.
+    """
+
+    id: bytes
+    budget: str
+    run: str
+    amount: str
+    total: str
+    limit: str
+    what: str | None
+    at: float
+
+
+LedgerEntry: TypeAlias = Opened | Said | Spent

@@ -1,15 +1,29 @@
-"""What the entries of a ledger come to: which word stands for each question."""
+"""What the entries of a ledger come to: which word stands for each question, what was spent."""
 
-from holdfast.model.ledger import LedgerEntry, Said
+from decimal import Decimal
+
+from holdfast.model.ledger import LedgerEntry, Said, Spent
 
 
 class Standing:
-    """A ledger as it stands after the entries taken in so far."""
+    """A ledger as it stands after the entries taken in so far.
+
+    `words` are by question, `spendings` by call, `budgets` (the newest spending of each) by name.
+    """
 
     def __init__(self) -> None:
         self.words: dict[bytes, Said] = {}
+        self.spendings: dict[bytes, Spent] = {}
+        self.budgets: dict[str, Spent] = {}
 
     def take(self, entry: LedgerEntry) -> None:
         """Take in the next entry; what was said first stays."""
         if isinstance(entry, Said):
             self.words.setdefault(entry.key, entry)
+        elif isinstance(entry, Spent):
+            self.spendings[entry.id] = self.budgets[entry.budget] = entry
+
+    def spent(self, budget: str) -> Decimal:
+        """What a budget has spent in all."""
+        newest = self.budgets.get(budget)
+        return Decimal(0) if newest is None else Decimal(newest.total)

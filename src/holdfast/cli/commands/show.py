@@ -14,12 +14,14 @@ from holdfast.cli.options import Apps, AsJson, Output, StorePath, closing, setti
 from holdfast.cli.output import emit
 from holdfast.cli.points import point_grid
 from holdfast.cli.stores import find_run, opened, status_of
-from holdfast.cli.story import event_grid, header
+from holdfast.cli.story import Beside, event_grid, header
 from holdfast.cli.values import to_json
 from holdfast.clock import SystemClock
+from holdfast.engine.budget import balances
 from holdfast.engine.inbox import Inbox
 from holdfast.engine.points import Points
 from holdfast.report.timeline import Timeline, timeline
+from holdfast.store.ledger import Ledger
 from holdfast.store.open import Opened
 from holdfast.store.reader import Run
 
@@ -83,10 +85,11 @@ def show(
         is_held = found.leases.is_held(run.row.no)
         told = timeline(found.reader, run)
         items = Inbox(found, SystemClock()).of(run)
+        spent = balances(Ledger(found.committer, found.reader, run).read())
     status = status_of(told.status, is_held=is_held)
     events = told.events[-last:] if last else told.events
-    summary = {**_summary(told, status), "inbox": [line(item) for item in items]}
-    grids: list[Grid | str] = [header(told, status, config, items, is_held=is_held)]
+    summary = {**_summary(told, status), "inbox": [line(item) for item in items], "budgets": spent}
+    grids: list[Grid | str] = [header(told, status, config, Beside(items, spent), is_held=is_held)]
     if trace and told.trace:
         grids += ["", told.trace.rstrip()]
     grids += ["", event_grid(events)]
