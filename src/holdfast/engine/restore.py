@@ -53,15 +53,13 @@ def state_at(
     is_any = False
     seen: dict[int, Row] = {}
     sources = Sources(reader, seen, settle)
-    for placed in rows:
+    for placed in _unpruned(rows):
         seen[placed.id] = placed.row
         for index, entry in enumerate(placed.row.entries):
             at = placed.id, index
             match entry:
                 case Based():
                     base, deltas, left, is_any = (entry.state, at), [], [], True
-                case Pruned():
-                    raise PrunedAway(placed.id)
                 case Resumed():
                     left = []  # The new life runs the open turn from its start.
                 case LoopLeft():
@@ -112,6 +110,13 @@ def rows_used(reader: Reader, rows: Iterable[Placed]) -> set[int]:
             for span in entry.outside if isinstance(entry, Based) else ():
                 found.update(range(span.first, span.last + 1))
     return found
+
+
+def _unpruned(rows: Iterable[Placed]) -> Iterator[Placed]:
+    for placed in rows:
+        if _is_pruned(placed):
+            raise PrunedAway(placed.id)
+        yield placed
 
 
 def _is_pruned(placed: Placed) -> bool:
