@@ -62,7 +62,7 @@ class Hashed:
 
     def open_row(self, row: JournalRow, before: bytes | None) -> bytes:
         """What a journal row holds, checked."""
-        if row.body[:1] == PRUNED:
+        if type(row.body) is bytes and row.body[:1] == PRUNED:
             return self._open_pruned(row)
         if before is not None:
             check_row(self.store_id, row, before)
