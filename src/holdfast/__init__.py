@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from holdfast.engine.context import Current, current
     from holdfast.engine.declare import agent, effect, step
     from holdfast.engine.handle import Store, open  # noqa: A004 holdfast.open is the public name
+    from holdfast.engine.notify import Notify
     from holdfast.engine.register import register
     from holdfast.engine.run import Run
     from holdfast.model.journal import Usage
@@ -77,6 +78,7 @@ else:
             "step": "holdfast.engine.declare",
             "Store": "holdfast.engine.handle",
             "open": "holdfast.engine.handle",
+            "Notify": "holdfast.engine.notify",
             "register": "holdfast.engine.register",
             "Run": "holdfast.engine.run",
             "Usage": "holdfast.model.journal",
@@ -115,6 +117,7 @@ __all__ = [
     "NotEncrypted",
     "NotInRun",
     "NotStorable",
+    "Notify",
     "Rejected",
     "RestoreFailed",
     "Retention",

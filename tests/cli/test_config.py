@@ -117,6 +117,9 @@ def test_config_show_prints_each_value_with_its_origin(shop: Shop) -> None:
         ["key", "(none)", "default"],
         ["app", "shop", str(shop.folder / "holdfast.toml")],
         ["output", "table", "default"],
+        ["notify_webhook", "(none)", "default"],
+        ["notify_command", "(none)", "default"],
+        ["notify_key", "(none)", "default"],
     ] == lines
     assert {"store": "default", "output": "--output"}.items() <= {
         setting["key"]: setting["origin"] for setting in told.data["settings"]

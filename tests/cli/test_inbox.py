@@ -1,5 +1,8 @@
 """`holdfast inbox`: what waits for a person, answered from the command line."""
 
+import json
+import sys
+
 import pytest
 
 from tests.cli.kit import Shop
@@ -192,3 +195,48 @@ def test_an_empty_inbox_says_so(shop: Shop) -> None:
     shop("run", "shop:echo", "--id", "echo-1")
 
     assert "nothing waits for a person\n" == shop("inbox").out
+
+
+BELL = "import pathlib, sys; pathlib.Path('rung').open('a').write(sys.stdin.read() + chr(10))"
+
+
+def test_the_command_of_the_configuration_is_told_once_of_each_item(shop: Shop) -> None:
+    (shop.folder / "desk.py").write_text(DESK, encoding="utf-8")
+    command = json.dumps([sys.executable, "-c", BELL])
+    (shop.folder / "holdfast.toml").write_text(f"notify_command = {command}\n", encoding="utf-8")
+
+    shop("run", "desk:clerk", "--id", "clerk-1")
+    shop("run", "desk:clerk", "--id", "clerk-1")
+
+    [line] = (shop.folder / "rung").read_text(encoding="utf-8").splitlines()
+    assert ids(shop) == [json.loads(line)["data"]["id"]]
+    assert "nothing to tell\n" == shop("inbox", "notify").out
+
+
+def test_what_did_not_arrive_is_told_later(desk: Shop) -> None:
+    failed = desk("inbox", "notify", "--command", "/no/such/bell", "-o", "json")
+    told = desk("inbox", "notify", "--command", f'{sys.executable} -c "{BELL}"', "-o", "json")
+
+    assert (1, [False] * 3) == (failed.status, [row["told"] for row in failed.data["told"]])
+    assert (0, [True] * 3) == (told.status, [row["told"] for row in told.data["told"]])
+    assert 3 == len((desk.folder / "rung").read_text(encoding="utf-8").splitlines())
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        ((), "nobody is to be told"),
+        (("--webhook", "example.com"), "http or https"),
+        (("--webhook", "http://127.0.0.1:9", "--key", "s3cret"), "as env:NAME"),
+        (("--webhook", "http://127.0.0.1:9", "--key", "env:NO_KEY"), "$NO_KEY, which is not set"),
+        (("--webhook", "http://127.0.0.1:9", "--every", "soon"), "not a duration"),
+    ],
+)
+def test_what_cannot_be_told_is_refused(shop: Shop, words: tuple[str, ...], why: str) -> None:
+    shop("run", "shop:echo", "--id", "echo-1")
+
+    refused = shop("inbox", "notify", *words)
+
+    assert 2 == refused.status
+    assert why in refused.err
+    assert "s3cret" not in refused.err

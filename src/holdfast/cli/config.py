@@ -5,6 +5,7 @@ The order: flag > `HOLDFAST_…` variable > `holdfast.toml` > `[tool.holdfast]` 
 """
 
 import re
+import shlex
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -152,10 +153,14 @@ def _table(file: Path, value: object) -> dict[str, Any]:
 def _check(key: str, value: object, where: str) -> Any:  # noqa: ANN401 a setting of any type
     if key == "app":
         return _modules(value, where)
+    if key == "notify_command" and isinstance(value, list) and value:
+        return shlex.join(map(str, value))
     if not isinstance(value, str) or not value:
         raise BadConfig(where, "it takes a text that is not empty")
     if key == "output" and value not in FORMATS:
         raise BadConfig(where, f"{value!r} is not one of {', '.join(FORMATS)}")
+    if key == "notify_key" and not value.startswith("env:"):
+        raise BadConfig(where, "it names the variable that holds the key, as env:NAME")
     return value
 
 
@@ -170,4 +175,12 @@ def _modules(value: object, where: str) -> tuple[str, ...]:
     return found
 
 
-DEFAULTS: Mapping[str, Any] = {"store": ".holdfast", "key": "", "app": (), "output": "table"}
+DEFAULTS: Mapping[str, Any] = {
+    "store": ".holdfast",
+    "key": "",
+    "app": (),
+    "output": "table",
+    "notify_webhook": "",
+    "notify_command": "",
+    "notify_key": "",
+}

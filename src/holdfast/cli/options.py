@@ -1,6 +1,7 @@
 """Options that commands share, and the help every command ends with."""
 
 import os
+from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -59,6 +60,7 @@ def settings(
     app: list[str] | None = None,
     *,
     as_json: bool = False,
+    notify: Mapping[str, str | None] | None = None,
 ) -> Config:
     """The settings in force for a command that was given these flags."""
     if as_json and output is None:
@@ -68,8 +70,9 @@ def settings(
         "output": None if output is None else str(output),
         "app": app or None,
     }
-    found = load(flags, os.environ, Path.cwd())
-    if found.key:
-        # As if the user had said so: whatever this command opens or starts finds its key there.
-        os.environ[f"{PREFIX}KEY"] = found.key
+    found = load({**flags, **(notify or {})}, os.environ, Path.cwd())
+    # As if the user had said so: whatever this command opens or starts finds these there.
+    for key in ("key", "notify_webhook", "notify_command", "notify_key"):
+        if value := found.settings[key].value:
+            os.environ[f"{PREFIX}{key.upper()}"] = value
     return found

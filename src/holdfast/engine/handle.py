@@ -21,9 +21,12 @@ from holdfast.store.leases import STALL_S
 from holdfast.store.open import Opened, open_store
 
 if TYPE_CHECKING:
+    from holdfast.engine import notify as notifying
+    from holdfast.engine.notify import Notify
     from holdfast.store.keys import spec
     from holdfast.store.seal.provider import KeyProvider
 else:
+    notifying = OnDemand("holdfast.engine.notify")
     spec = OnDemand("holdfast.store.keys.spec")  # It loads cryptography.
 
 T = TypeVar("T")
@@ -31,6 +34,7 @@ T = TypeVar("T")
 DIRECTORY = ".holdfast"
 CHECK = "HOLDFAST_CHECK"
 KEY = "HOLDFAST_KEY"
+NOTIFY = "HOLDFAST_NOTIFY_"
 RUNS_MAX = 100_000
 
 _stores: "weakref.WeakSet[Store]" = weakref.WeakSet()
@@ -61,6 +65,7 @@ def open(  # noqa: A001 the public name is holdfast.open
     stall: float = STALL_S,
     environment: Iterable[str] = (),
     check: bool | None = None,
+    notify: "Notify | None" = None,
 ) -> "Store":
     """Open the store at `path`, `$HOLDFAST_STORE` or `./.holdfast`, making it if it is new.
 
@@ -68,18 +73,31 @@ def open(  # noqa: A001 the public name is holdfast.open
     else `$HOLDFAST_KEY`) a new store is encrypted, and one that is not encrypted is refused.
     `stall` is how many seconds a holder of a run may show no sign of life before another process
     may take the run; `environment` names the variables whose values are recorded with runs;
-    `clock` and `chance` are for tests, and so is `check` (else `$HOLDFAST_CHECK`): each save is
-    read back and compared, so that a change made around the methods of the state is an error.
+    `notify` says who is told of what waits in the inbox (else `$HOLDFAST_NOTIFY_WEBHOOK` and
+    `$HOLDFAST_NOTIFY_COMMAND` do); `clock` and `chance` are for tests, and so is `check`
+    (else `$HOLDFAST_CHECK`): each save is read back and compared, so that a change made around
+    the methods of the state is an error.
     """
-    clock = clock or SystemClock()
+    clock, chance = clock or SystemClock(), chance or random.SystemRandom()
     opened = open_store(
         open_path(path), clock, key=given_key(key), must_exist=must_exist, stall_s=stall
     )
     names = [environment] if isinstance(environment, str) else environment
     allowed = {name: os.environ[name] for name in names if name in os.environ}
     is_checked = os.environ.get(CHECK, "") not in ("", "0") if check is None else check
-    chance = chance or random.SystemRandom()
-    return Store(opened, clock, chance, allowed, is_checked=is_checked)
+    try:
+        asked = _given_notify(notify)
+        return Store(opened, clock, chance, allowed, is_checked=is_checked, notify=asked)
+    except BaseException:
+        opened.close()
+        raise
+
+
+def _given_notify(notify: "Notify | None") -> "Notify | None":
+    """Who is told: as given, else as the environment says; asks without loading what tells."""
+    if notify is not None or not any(name.startswith(NOTIFY) for name in os.environ):
+        return notify
+    return notifying.from_environment(os.environ)
 
 
 class Store(Verbs):
@@ -93,10 +111,13 @@ class Store(Verbs):
         environment: Mapping[str, str],
         *,
         is_checked: bool = False,
+        notify: "Notify | None" = None,
     ) -> None:
         lives = Lives(opened, clock, chance, environment, is_checked=is_checked)
         super().__init__(opened, lives, clock)
         self._chance = chance
+        if notify is not None:
+            self._lives.notifier = notifying.Notifier(opened, clock, chance, notify, os.environ)
         _stores.add(self)
 
     @overload

@@ -16,13 +16,15 @@ from holdfast.engine.launch import Done, Launcher, Life, Order
 from holdfast.engine.resolve import Verdict, resolve
 from holdfast.engine.run import Run
 from holdfast.engine.session import Frame, Session, is_loop_running
-from holdfast.errors import HoldfastError, NestedCall, WrongLoop
+from holdfast.errors import HoldfastError, InDoubt, NestedCall, Waiting, WrongLoop
 from holdfast.ondemand import OnDemand
 from holdfast.store.open import Opened
 from holdfast.store.reader import Run as StoredRun
 
 if TYPE_CHECKING:
     import asyncio
+
+    from holdfast.engine.notify import Notifier
 else:
     asyncio = OnDemand("asyncio")
 
@@ -39,6 +41,7 @@ class Lives:
         *,
         is_checked: bool = False,
     ) -> None:
+        self.notifier: Notifier | None = None
         self._opened, self._clock, self._chance = opened, clock, chance
         self._launcher = Launcher(opened, clock, environment, is_checked=is_checked)
         self._housekeeper = Housekeeper(opened.leases, clock)
@@ -53,6 +56,18 @@ class Lives:
         return self._carry_out(order, lambda _: None)
 
     def _carry_out(self, order: Order, begun_with: Callable[[Session], None]) -> Any:  # noqa: ANN401
+        try:
+            return self._live(order, begun_with)
+        except (Waiting, InDoubt) as stopped:
+            self._notify(stopped.run)
+            raise
+
+    def _notify(self, run: str) -> None:
+        """The run was let go and waits for a person: say so, if anybody is to be told."""
+        if self.notifier is not None:
+            self.notifier.tell_of(run)
+
+    def _live(self, order: Order, begun_with: Callable[[Session], None]) -> Any:  # noqa: ANN401
         begun = self._launcher.begin(order)
         if isinstance(begun, Done):
             return begun.value
@@ -75,6 +90,13 @@ class Lives:
         if not order.agent.is_async:
             with Leash(Session.cancel) as leash:
                 return await asyncio.to_thread(self._carry_out, order, leash.tie)
+        try:
+            return await self._alive(order)
+        except (Waiting, InDoubt) as stopped:
+            await asyncio.to_thread(self._notify, stopped.run)
+            raise
+
+    async def _alive(self, order: Order) -> Any:  # noqa: ANN401 the agent's own result
         with Leash(self._launcher.end) as leash:
             begun = await asyncio.to_thread(self._begin, order, leash)
         if isinstance(begun, Done):

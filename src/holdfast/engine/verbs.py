@@ -1,6 +1,6 @@
 """What can be done to a run that is not under way: the recovery verbs of `Store`."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from holdfast.clock import Clock
 from holdfast.engine import agents
@@ -11,9 +11,13 @@ from holdfast.engine.life import Lives
 from holdfast.engine.readings import Readings
 from holdfast.engine.resolve import Verdict
 from holdfast.engine.retain import Collected, Collector, Plan
+from holdfast.errors import UsageError
 from holdfast.policy.retention import Retention
 from holdfast.store.gc import pins
 from holdfast.store.open import Opened
+
+if TYPE_CHECKING:
+    from holdfast.engine.notify import Told
 
 
 class Verbs(Readings):
@@ -129,6 +133,17 @@ class Verbs(Readings):
         """Refuse the effect that waits in the inbox under `id`; the agent gets `Rejected`."""
         self._refuse_if_closed()
         return self._said(self._inbox.find(id), Word(what="rejected", by=by, note=note))
+
+    def notify(self) -> "list[Told]":
+        """Tell people of every open item that they were not told of yet.
+
+        `UsageError` where the store was opened without anybody to tell.
+        """
+        self._refuse_if_closed()
+        if self._lives.notifier is None:
+            msg = "nobody is to be told; give `notify=` to holdfast.open, or set notify_webhook"
+            raise UsageError(msg)
+        return list(self._lives.notifier.tell(self._inbox.items()))
 
     def _said(self, item: Item, word: Word, outcome: object = None) -> Item:
         run = self._found(item.run)

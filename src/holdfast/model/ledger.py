@@ -53,4 +53,18 @@ class Spent(msgspec.Struct, frozen=True, array_like=True, tag=36):
     at: float
 
 
-LedgerEntry: TypeAlias = Opened | Said | Spent
+class Notified(msgspec.Struct, frozen=True, array_like=True, tag=37):
+    """People were told of an item of the inbox; `how` is webhook or command.
+
+    `id` names the delivery: the same however often it was tried.
+    """
+
+    id: str
+    item: str
+    run: str
+    how: str
+    attempts: int
+    at: float
+
+
+LedgerEntry: TypeAlias = Opened | Said | Spent | Notified

@@ -2,19 +2,21 @@
 
 from decimal import Decimal
 
-from holdfast.model.ledger import LedgerEntry, Said, Spent
+from holdfast.model.ledger import LedgerEntry, Notified, Said, Spent
 
 
 class Standing:
     """A ledger as it stands after the entries taken in so far.
 
-    `words` are by question, `spendings` by call, `budgets` (the newest spending of each) by name.
+    `words` are by question, `spendings` by call, `budgets` (the newest spending of each) by name;
+    `deliveries` are those that succeeded.
     """
 
     def __init__(self) -> None:
         self.words: dict[bytes, Said] = {}
         self.spendings: dict[bytes, Spent] = {}
         self.budgets: dict[str, Spent] = {}
+        self.deliveries: set[str] = set()
 
     def take(self, entry: LedgerEntry) -> None:
         """Take in the next entry; what was said first stays."""
@@ -22,6 +24,8 @@ class Standing:
             self.words.setdefault(entry.key, entry)
         elif isinstance(entry, Spent):
             self.spendings[entry.id] = self.budgets[entry.budget] = entry
+        elif isinstance(entry, Notified):
+            self.deliveries.add(entry.id)
 
     def spent(self, budget: str) -> Decimal:
         """What a budget has spent in all."""

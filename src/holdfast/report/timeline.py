@@ -36,7 +36,7 @@ from holdfast.model.journal import (
     TurnEnded,
     Usage,
 )
-from holdfast.model.ledger import Opened, Said, Spent
+from holdfast.model.ledger import Notified, Opened, Said, Spent
 from holdfast.model.run import Status
 from holdfast.model.sections import Declared, Degraded
 from holdfast.policy.usage import total
@@ -175,7 +175,7 @@ class _Teller:
                 self._passed(entry)
             case Questioned() | Answered():
                 self._asked(entry)
-            case Opened() | Said() | Spent() | Declared() | Pruned():
+            case Opened() | Said() | Spent() | Notified() | Declared() | Pruned():
                 pass  # Of the ledger, beside the run's history; or told elsewhere.
 
     def _passed(self, entry: LoopLeft | Degraded) -> None:

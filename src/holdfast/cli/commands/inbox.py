@@ -1,6 +1,7 @@
 """`holdfast inbox`: what waits for a person, and the answers."""
 
 import json
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -17,9 +18,11 @@ from holdfast.clock import SystemClock
 from holdfast.engine.handle import Store
 from holdfast.engine.handle import open as open_store
 from holdfast.engine.inbox import Inbox, Item
+from holdfast.engine.notify import Told
 from holdfast.errors import UsageError
+from holdfast.model.limits import seconds
 
-EXITS = (0, 2, 3, 7, 8)
+EXITS = (0, 1, 2, 3, 7, 8)
 CLOSING = closing(
     (
         "holdfast inbox",
@@ -29,6 +32,7 @@ CLOSING = closing(
         "holdfast inbox approve 3f2a",
         "holdfast inbox reject 3f2a --note 'too much'",
         "holdfast inbox answer 9c1e happened --outcome '{\"id\": 7}'",
+        "holdfast inbox notify --webhook https://example.com/hook --key env:HOOK_KEY",
     ),
     EXITS,
 )
@@ -156,6 +160,73 @@ def answer(
     known = None if outcome is None else _json("--outcome", outcome)
     with open_store(config.store, must_exist=True) as found:
         _tell(config, found, found.answer(id, said, outcome=known, by=by), "answered")
+
+
+@inbox.command("notify", epilog=CLOSING)
+def notify(
+    *,
+    webhook: Annotated[
+        str | None, typer.Option("--webhook", metavar="URL", help="Post each item there.")
+    ] = None,
+    command: Annotated[
+        str | None,
+        typer.Option("--command", metavar="CMD", help="Run this with each item as JSON on stdin."),
+    ] = None,
+    key: Annotated[
+        str | None,
+        typer.Option("--key", metavar="env:NAME", help="The variable with the webhook's key."),
+    ] = None,
+    every: Annotated[
+        str | None,
+        typer.Option("--every", metavar="TIME", help="Look again so often; Ctrl-C ends."),
+    ] = None,
+    store: StorePath = None,
+    output: Output = None,
+    as_json: AsJson = False,
+) -> int:
+    """Tell people of what waits and was not told yet: by webhook, by command, or both.
+
+    A run tells by itself when it begins to wait; this makes up for what did not arrive. An item
+    that arrived is not sent again; each attempt for it bears the same `webhook-id`.
+    """
+    flags = {"notify_webhook": webhook, "notify_command": command, "notify_key": key}
+    config = settings(store, output, as_json=as_json, notify=flags)
+    wait_s = None if every is None else _every(every)
+    with open_store(config.store, must_exist=True) as found:
+        while True:
+            status = _told(config, found.notify())
+            if wait_s is None:
+                return status
+            SystemClock().sleep(wait_s)
+
+
+def _every(text: str) -> float:
+    try:
+        return max(1.0, seconds(text))
+    except ValueError as error:
+        raise UsageError(f"--every: {error}") from None
+
+
+def _told(config: Config, told: Sequence[Told]) -> int:
+    rows = [
+        {
+            "id": each.item.id,
+            "run": each.item.run,
+            "how": each.how,
+            "delivery": each.delivery,
+            "told": each.why is None,
+            "why": each.why,
+        }
+        for each in told
+    ]
+    words = [f"{row['id']} {row['how']} {row['why'] or 'told'}" for row in rows]
+    emit(
+        config.output,
+        document={"told": rows},
+        lines=rows,
+        grids=words or ["nothing to tell"],
+    )
+    return 1 if any(each.why for each in told) else 0
 
 
 def _json(option: str, text: str) -> object:
