@@ -24,6 +24,7 @@ PAGES = [
 _FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _FILE = re.compile(r"# (\w+\.py)\n")
 _VARIES = [
+    (re.compile(r"\b(?:[0-9a-f]{16}){1,2}\b"), "0"),
     (re.compile(r"process \d+ on \S+"), "process 0 on here"),
     (re.compile(r"\d[\d.,:-]*"), "0"),
     (re.compile(r"\b0 (?:µs|ms|s|min|h|kB|B)\b"), "0 unit"),

@@ -6,8 +6,9 @@ import pytest
 
 import holdfast
 from holdfast.model.journal import Declined, Happened
+from holdfast.policy.retention import Retention
 from holdfast.testing.fakes import ManualClock
-from tests.engine.kit import RUN, Stage
+from tests.engine.kit import RUN, Stage, text
 
 
 @holdfast.effect(approve=True)
@@ -82,6 +83,15 @@ def test_an_item_is_named_by_the_start_of_its_id(full: Stage) -> None:
             store.answer("", "yes")
 
 
+def test_what_waits_is_named_by_its_run_too(full: Stage) -> None:
+    with full.open() as store:
+        assert "question" == store.answer("asker", "yes").kind
+        assert "approval" == store.approve("payer").kind
+        assert ["doubt"] == [item.kind for item in store.inbox()]
+        with pytest.raises(holdfast.UnknownQuestion):
+            store.answer("asker", "no")
+
+
 def test_an_ambiguous_start_is_refused(stage: Stage) -> None:
     for n in range(17):
         assert isinstance(stage.fault(asker, id=f"run-{n}"), holdfast.Waiting)
@@ -89,7 +99,7 @@ def test_an_ambiguous_start_is_refused(stage: Stage) -> None:
         starts = [item.id[0] for item in store.inbox()]
         alike = next(start for start in starts if starts.count(start) > 1)
 
-        with pytest.raises(holdfast.UnknownQuestion, match="more than one"):
+        with pytest.raises(holdfast.UnknownQuestion, match="more than one thing is meant"):
             store.answer(alike, "yes")
 
 
@@ -159,6 +169,19 @@ def test_an_expired_question_is_no_longer_open(full: Stage, clock: ManualClock) 
     assert "no" == full.live(asker, id="asker")
     with full.open() as store:
         assert ["approval", "doubt"] == [item.kind for item in store.inbox()]
+
+
+def test_a_large_answer_survives_garbage_collection(stage: Stage) -> None:
+    @holdfast.agent
+    def reader(run: holdfast.Run) -> int:
+        return len(run.ask("Read?"))
+
+    assert isinstance(stage.fault(reader), holdfast.Waiting)
+    with stage.open() as store:
+        store.answer(RUN, text("large", 100_000))
+        store.gc(Retention(last=1))
+
+    assert 100_000 == stage.live(reader)
 
 
 def test_a_finished_run_waits_for_nobody(stage: Stage) -> None:

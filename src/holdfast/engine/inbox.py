@@ -86,16 +86,18 @@ class Inbox:
         return [*self._open(run), *(item for item in self._said(run) if item.run == run.body.id)]
 
     def find(self, text: str) -> Item:
-        """The item whose id is or begins with `text`, open or not."""
+        """The item whose id begins with `text`, open or not; or all that waits in run `text`."""
         alike = self._alike(text, self._open) or self._alike(text, self._closed)
         if len(alike) != 1:
-            why = f"more than one thing whose id begins with {text!r}" if alike else ""
+            why = f"more than one thing is meant by {text!r}" if alike else ""
             raise UnknownQuestion(text, str(self._opened.path), why)
         return alike[0]
 
     def _alike(self, text: str, look: Callable[[Run], Iterator[Item]]) -> list[Item]:
         runs = self._opened.reader.runs() if text else ()
-        return [item for run in runs for item in look(run) if item.id.startswith(text)]
+        found = [item for run in runs for item in look(run)]
+        named = [item for item in found if item.run == text and item.state == "open"]
+        return named or [item for item in found if item.id.startswith(text)]
 
     def _open(self, run: Run) -> Iterator[Item]:
         """What of a run waits: looked for only where its status says that something may."""

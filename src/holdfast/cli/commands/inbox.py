@@ -29,6 +29,7 @@ CLOSING = closing(
         "holdfast inbox list --all -o json",
         "holdfast inbox show 3f2a",
         "holdfast inbox answer 3f2a yes --as ann",
+        "holdfast inbox answer run-42 yes",
         "holdfast inbox approve 3f2a",
         "holdfast inbox reject 3f2a --note 'too much'",
         "holdfast inbox answer 9c1e happened --outcome '{\"id\": 7}'",
@@ -37,7 +38,9 @@ CLOSING = closing(
     EXITS,
 )
 
-Id = Annotated[str, typer.Argument(metavar="ID", help="Id of what waits, or how it begins.")]
+Id = Annotated[
+    str, typer.Argument(metavar="ID", help="Id of what waits, how it begins, or that of its run.")
+]
 By = Annotated[
     str | None, typer.Option("--as", metavar="NAME", help="Who says it; else the system's user.")
 ]

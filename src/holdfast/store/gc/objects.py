@@ -27,7 +27,7 @@ class Named:
         """Take in every row that was committed since the last time."""
         reader, chunks = self._opened.reader, self._opened.chunks
         for run in reader.runs():
-            for branch in reader.branches(run):
+            for branch in reader.branches(run, with_ledger=True):
                 first = row_id(branch.no, seq_of(branch.at) + 1 if branch.parent else 0)
                 start = self._read.get(branch.no, first - 1) + 1
                 end = reader.end(branch.no)
