@@ -9,7 +9,7 @@ from typing import TypeAlias
 import msgspec
 
 from holdfast.model.ids import Range
-from holdfast.model.ledger import Opened, Said, Spent
+from holdfast.model.ledger import Notified, Opened, Said, Spent
 from holdfast.model.limits import SLA, Every
 from holdfast.model.run import Holder
 from holdfast.model.sections import Declared, Degraded
@@ -304,7 +304,7 @@ class Pruned(msgspec.Struct, frozen=True, array_like=True, tag=40):
 Entry: TypeAlias = (
     Started | Resumed | Answer | Raised | Noted | Intended | Happened | Declined
     | TurnEnded | LoopLeft | Based | Saved | Finished | Failed | Redone
-    | Opened | Questioned | Answered | Said | Spent
+    | Opened | Questioned | Answered | Said | Spent | Notified
     | Declared | Degraded | Pruned
 )  # fmt: skip
 
