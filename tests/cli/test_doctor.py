@@ -33,6 +33,21 @@ def test_a_sound_machine_is_well(history: Shop) -> None:
     assert "note" == found["in doubt"]["verdict"]
 
 
+def test_effects_that_say_too_little_of_themselves_are_noted(shop: Shop) -> None:
+    shop.put(
+        "bare.py",
+        "import holdfast\n\n\n@holdfast.effect\ndef send(to: str) -> None: ...\n\n\n"
+        "@holdfast.effect(key='to', undo=print, probe=print)\ndef call(to: str) -> None: ...\n",
+    )
+
+    found = [each["found"] for each in shop("doctor", "--app", "bare", "--json").data["checks"]]
+
+    [noted] = [text for text in found if text.startswith("bare:")]
+    assert noted.startswith("bare:send has no key=")
+    assert "no probe=" in noted
+    assert "no undo=" in noted
+
+
 def test_where_there_is_no_store_yet_that_is_no_fault_and_none_is_made(shop: Shop) -> None:
     done = shop("doctor")
 

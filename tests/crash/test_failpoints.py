@@ -30,11 +30,12 @@ USUAL = Failpoint(name="effect.called", nth=2)
 BY_TIME = {"pending.flushing", "pending.flushed", "queue.waiting", "queue.empty"}
 """Whether a life gets to these depends on how fast it is, so a kill there may find nobody."""
 
-ELSEWHERE = {"run.admitting", "run.admitted"}
-"""No run of an agent gets here; `test_import` kills at them."""
-
-ELSEWHERE = {"run.admitting", "run.admitted"}
-"""What no life of a run gets to: an import, which `test_import` kills."""
+ELSEWHERE = {
+    *("run.admitting", "run.admitted", "run.forking", "run.forked"),
+    *("fence.opening", "fence.opened", "effect.adopting", "effect.adopted"),
+    *("doubt.adopting", "doubt.adopted"),
+}
+"""What no plain run gets to: import, fork and rollback, which tests of their own kill."""
 
 every_agent = pytest.mark.parametrize("agent", KILLED)
 

@@ -11,7 +11,7 @@ from holdfast.capture import wire as state
 from holdfast.model import journal
 from holdfast.model.ids import Range
 from holdfast.model.limits import SLA, Every
-from holdfast.model.run import Holder, RunBody, Status
+from holdfast.model.run import Holder, Origin, RunBody, Status
 from holdfast.model.sections import Section
 from holdfast.store.backends import heads
 from holdfast.store.backends.connection import APPLICATION
@@ -32,6 +32,7 @@ PARTS: list[type[msgspec.Struct]] = [
     Section,
     Range,
     Holder,
+    Origin,
     Every,
     SLA,
 ]

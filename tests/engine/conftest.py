@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.engine.kit import Stage, World
+from tests.engine.kit import Stage, World, fence
 
 
 @pytest.fixture
@@ -15,3 +15,9 @@ def stage(tmp_path: Path) -> Stage:
 @pytest.fixture
 def world() -> World:
     return World()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if fence["restores"]:
+        counts = ", ".join(f"{number} {what}" for what, number in fence.items())
+        terminalreporter.write_line(f"the fence: {counts}")

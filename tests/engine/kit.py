@@ -17,6 +17,9 @@ T = TypeVar("T")
 
 RUN = "run-1"
 
+fence = {"restores": 0, "doubled": 0, "swallowed": 0}
+"""What the tests of the fence counted; printed at the end."""
+
 
 class Crash(BaseException):
     """The process dies here, as far as the run can tell."""

@@ -148,7 +148,10 @@ class Desk:
                 [branch.no, [_tag(row) for row in self._all(branch.no)]]
                 for branch in reader.branches(found)
             ],
-            [reader.intended(found.row.no, intent, head) for intent in INTENTS],
+            [
+                len(reader.on_line(reader.intended(found.row.no, intent), head))
+                for intent in INTENTS
+            ],
         ]
 
     def _all(self, branch: int) -> list[Placed]:

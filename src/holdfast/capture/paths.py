@@ -1,7 +1,7 @@
 """Places inside a state as people write them: `messages[-3:].content`, `["odd key"][0]`."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, MutableMapping, MutableSequence, Sequence
 
 from holdfast.errors import UsageError
 
@@ -65,6 +65,22 @@ def pick(value: object, steps: Sequence[Step]) -> object:
             return [pick(item, rest) for item in value[step]]
         value = _one(value, step, steps[: n + 1])
     return value
+
+
+def put(value: object, steps: Sequence[Step], new: object) -> None:
+    """Set what stands at a path; what it stands in must be there."""
+    *above, last = steps or [slice(None)]
+    within = pick(value, above)
+    if isinstance(last, slice) or any(isinstance(step, slice) for step in above):
+        msg = f"{show(steps)} does not name one place; write it as notes or messages[-1].content"
+        raise UsageError(msg)
+    if isinstance(within, MutableMapping):
+        within[last] = new
+    elif isinstance(within, MutableSequence) and isinstance(last, int):
+        _one(within, last, steps)
+        within[last] = new
+    else:
+        raise _nothing(steps, within)
 
 
 def _one(value: object, step: str | int, so_far: Sequence[Step]) -> object:

@@ -14,6 +14,7 @@ from holdfast.cli.config import Config
 from holdfast.cli.output import tell
 from holdfast.engine.handle import Store
 from holdfast.errors import (
+    Blocked,
     Diverged,
     InDoubt,
     RunFailed,
@@ -107,6 +108,8 @@ def _next(error: RunStopped, again: str) -> list[str]:
                 f"if it happened:  {again} --happened {error.key}",
                 f"if it did not:   {again} --not-done {error.key}",
             ]
+        case Blocked():
+            return [f"to do it all the same:  {again} --allow {error.key}"]
         case Diverged():
             return [f"with today's code:  {again} --redo-turn"]
         case Waiting():

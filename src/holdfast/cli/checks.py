@@ -16,7 +16,7 @@ from holdfast.cli.config import Config
 from holdfast.cli.stores import opened, sqlite_note
 from holdfast.cli.text import duration, plural, size
 from holdfast.clock import Clock
-from holdfast.engine import agents
+from holdfast.engine import agents, tools
 from holdfast.errors import HoldfastError, StoreNotFound
 from holdfast.model.run import Status
 from holdfast.store.backends.locks import CommitLock
@@ -197,3 +197,20 @@ def _apps(config: Config, _clock: Clock) -> Iterator[Check]:
         yield Check(
             name="app", verdict=verdict, found=f"{name} ({origin}): {declared or 'no agents'}"
         )
+        yield from _effects(name)
+
+
+def _effects(module: str) -> Iterator[Check]:
+    """Effects that say too little of themselves to be recovered well."""
+    found = sorted(tools.declared(frozenset({module})), key=lambda spec: spec.shape.name)
+    for spec in found:
+        missing = []
+        if not spec.key:
+            missing.append("no key=: after a rollback or fork any other call of it is blocked")
+        if spec.probe is None and not spec.is_idempotent:
+            missing.append("no probe=: cut off by a crash, it waits for a person")
+        if spec.undo is None and spec.offset is None:
+            missing.append("no undo=: a rollback cannot take it back")
+        if missing:
+            text = f"{module}:{spec.shape.name} has {'; '.join(missing)}"
+            yield Check(name="effect", verdict=NOTE, found=text)

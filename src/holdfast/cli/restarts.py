@@ -27,37 +27,41 @@ class Consent:
     is_dry_run: bool
 
 
-def restart_one(
-    config: Config,
-    text: str,
-    words: Sequence[Word],
-    consent: Consent,
-    *,
-    redo_turn: bool,
-    reason: str | None,
-) -> int:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class How:
+    """What a person says that changes the record of a run."""
+
+    words: Sequence[Word] = ()
+    redo_turn: bool = False
+    allow: str | None = None
+    reason: str | None = None
+
+
+def restart_one(config: Config, text: str, consent: Consent, how: How) -> int:
     """Continue the run whose id begins with `text`; what changes its record is asked for first."""
     with opened(config.store) as found:
         run = find_run(found.reader, text, config.store)
-        doubts = timeline(found.reader, run).doubts if words else []
+        doubts = timeline(found.reader, run).doubts if how.words else []
     body = run.body
     agent = apps.find(body.agent, body.module, apps.load(config.app))
-    words = [in_full(word, body.id, doubts) for word in words]
-    plan = _plan(body, doubts, words, redo_turn=redo_turn)
+    words = [in_full(word, body.id, doubts) for word in how.words]
+    plan = _plan(body, doubts, words, how)
     if consent.is_dry_run:
         put("\n".join(plan))
         return 0
-    if words or redo_turn:
+    if words or how.redo_turn or how.allow:
         tell("\n".join(plan))
         if not consent.is_given and not _agreed():
             return 0
     with open_store(config.store, must_exist=True) as store:
         for word in words:
             store.resolve(body.id, word.key, happened=word.happened, outcome=word.outcome)
+        if how.allow is not None:
+            store.allow(body.id, how.allow, reason=how.reason)
         result = carry_out(
             store,
             body.id,
-            lambda: store.restart(body.id, agent=agent, redo_turn=redo_turn, reason=reason),
+            lambda: store.restart(body.id, agent=agent, redo_turn=how.redo_turn, reason=how.reason),
             again=restart_command(body.id, config),
         )
     print_result(config.output, body.id, result)
@@ -74,16 +78,16 @@ def _agreed() -> bool:
     return is_agreed
 
 
-def _plan(
-    body: RunBody, doubts: Sequence[Doubt], words: Sequence[Word], *, redo_turn: bool
-) -> list[str]:
+def _plan(body: RunBody, doubts: Sequence[Doubt], words: Sequence[Word], how: How) -> list[str]:
     """What will be done, in words."""
     plan = [f"run {body.id} of {body.module}:{body.agent}, {body.status}"]
     effects = {doubt.key: f"{doubt.effect}({doubt.asked})" for doubt in doubts}
     for word in words:
         what = "happened" if word.happened else "did not happen: it is done anew"
         plan.append(f"- record that {effects[word.key]} {what}; this cannot be taken back")
-    if redo_turn:
+    if how.allow is not None:
+        plan.append(f"- let the effect with key {how.allow} pass the fence, once: {body.error}")
+    if how.redo_turn:
         plan.append("- drop the recorded steps of the unfinished turn (kept on the old branch);")
         plan.append("  its effects stand and are matched by what they mean to do")
     plan.append("- continue it from its newest point")

@@ -43,6 +43,7 @@ def header(told: Timeline, status: str, config: Config, beside: Beside, *, is_he
         ("agent", f"{told.module}:{told.agent}" + (f" ({told.version})" if told.version else "")),
         ("arguments", told.asked or "none"),
         ("status", status),
+        ("forked from", told.origin.point if told.origin else ""),
         ("created", moment(told.created)),
         ("took", duration(took)),
         ("did", ", ".join(plural(count, noun) for count, noun in counts)),

@@ -6,13 +6,14 @@ import secrets
 from collections.abc import Callable, Iterable
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
 
-from holdfast.engine import agents, context
+from holdfast.engine import agents, context, tools
 from holdfast.engine.agents import Agent
 from holdfast.engine.approve import rule
 from holdfast.engine.call import StepSpec, UsageFn, ask
 from holdfast.engine.drive import Recorded as Waiting
 from holdfast.engine.drive import adrive, drive
 from holdfast.engine.effect import EffectSpec, perform
+from holdfast.engine.intent import module_of
 from holdfast.engine.logs import log
 from holdfast.engine.question import KEY, Shape, name_of
 from holdfast.engine.run import Run
@@ -163,6 +164,7 @@ def effect(
         spec = EffectSpec(
             fn=fn,
             shape=shape,
+            module=module_of(fn),
             key=_names(key),
             undo=undo,
             offset=offset,
@@ -173,6 +175,7 @@ def effect(
             approve=rule(shape.name, approve, approve_within),
             returns_none=getattr(fn, "__annotations__", {}).get("return", "") in (None, "None"),
         )
+        tools.declare(spec)
         return _recorded("effect", fn, functools.partial(perform, spec))
 
     return declare if fn is None else declare(fn)

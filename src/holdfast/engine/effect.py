@@ -4,20 +4,23 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from holdfast import failpoint
 from holdfast.engine.approve import Approve, approval
 from holdfast.engine.call import UsageFn, read_usage
 from holdfast.engine.drive import Commit, Invoke, Pause, Recorded
 from holdfast.engine.faults import to_error, to_exception
-from holdfast.engine.intent import Aim, aim, intent_of
-from holdfast.engine.question import KEY, Question, Shape
+from holdfast.engine.fence import ELSEWHERE, Look
+from holdfast.engine.intent import Aim, meaning
+from holdfast.engine.question import KEY, Question, Shape, show
 from holdfast.engine.reading import Record
 from holdfast.engine.session import Frame
-from holdfast.errors import InDoubt, NotDone, NotStorable
+from holdfast.errors import Blocked, InDoubt, NotDone, NotStorable
 from holdfast.model.journal import Answered, Call, Declined, Happened, Intended
 from holdfast.policy.effects import Move, next_move
 from holdfast.store.codec import values
+from holdfast.store.marks import marks_of
 
 SIBLINGS_WAIT_S_MAX = 10.0
 
@@ -27,6 +30,7 @@ class EffectSpec(msgspec.Struct, frozen=True, kw_only=True):
 
     fn: Callable[..., Any]
     shape: Shape
+    module: str
     key: tuple[str, ...] = ()
     undo: Callable[..., Any] | None = None
     offset: Callable[..., Any] | None = None
@@ -49,7 +53,7 @@ class _Deed(msgspec.Struct, frozen=True, kw_only=True):
     aim: Aim
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any]
-    is_new: bool
+    look: Look | None
     granted: Answered | None = None
 
 
@@ -60,12 +64,14 @@ def perform(
     session = here.session
     question = spec.shape.question(args, kwargs)
     granted = None
-    if spec.approve is not None:
+    if spec.approve is not None and not _stands(spec, here, question):
         granted = approval(spec.approve, here, question, args, kwargs)
     call, record = session.ask(question, here)
-    if record is None:
+    look: Look | None = None
+    if record is None or _is_elsewhere(record):
         yield from _let_siblings_ask(here, call)
-        found = aim(session, spec.key, question)
+        look = _look(spec, here, question, record)
+        found = look.aim
     elif isinstance(record.outcome, Happened):
         session.book.received(call.scope)
         return session.give(record.outcome.value, record.row, record.index)
@@ -73,7 +79,7 @@ def perform(
         session.book.received(call.scope)
         raise to_exception(record.outcome.error, spec.not_done)
     else:
-        found = _recorded_aim(record, question)
+        found = _recorded_aim(spec, record, question)
     deed = _Deed(
         spec=spec,
         here=here,
@@ -82,18 +88,86 @@ def perform(
         aim=found,
         args=args,
         kwargs=kwargs,
-        is_new=record is None,
+        look=look,
         granted=granted,
     )
+    if look is not None and look.standing is not None:
+        return (yield from _adopt(deed, look))
     if record is not None and record.outcome is None:
         return (yield from _settle(deed, None))
     return (yield from _attempt(deed, "call"))
 
 
-def _recorded_aim(record: Record, question: Question) -> Aim:
+def _is_elsewhere(record: Record) -> bool:
+    """Whether another line of history began the effect; this one has to look what became of it."""
+    return isinstance(record.outcome, Declined) and record.outcome.how == ELSEWHERE
+
+
+def _stands(spec: EffectSpec, here: Frame, question: Question) -> bool:
+    """Whether the effect was done on another line of history: that needs no leave any more."""
+    session = here.session
+    if session.book.knows(session.scope, question):
+        return False
+    return session.fence.stands(meaning(spec.module, spec.key, question), question)
+
+
+def _look(spec: EffectSpec, here: Frame, question: Question, record: Record | None) -> Look:
+    """What the ledger says of a call that this line of history has not made yet."""
+    session, entry = here.session, record and record.entry
+    elsewhere = entry.key if isinstance(entry, Intended) else None
+    try:
+        return session.fence.look(meaning(spec.module, spec.key, question), question, elsewhere)
+    except Blocked as error:
+        raise session.stop(error) from None
+
+
+def _recorded_aim(spec: EffectSpec, record: Record, question: Question) -> Aim:
     intended = record.entry
     assert isinstance(intended, Intended)
-    return Aim(intent=intent_of(question), about=intended.about, nth=intended.nth, key=intended.key)
+    meant = replace(meaning(spec.module, spec.key, question), about=intended.about)
+    if not intended.module:  # Indexed as it was then.
+        meant = replace(meant, module="", intent=meant.old)
+    return Aim(meaning=meant, nth=intended.nth, key=intended.key)
+
+
+def _adopt(deed: _Deed, look: Look) -> Recorded:
+    """The effect stands on another line of history: its outcome answers here too.
+
+    One that is in doubt there is in doubt here.
+    """
+    assert look.standing is not None
+    session, standing, outcome = deed.here.session, look.standing.meant, look.outcome
+    meant = _intended(deed, standing.args)
+    if outcome is None:
+        _, _, ticket = session.record(meant, intents=tuple(marks_of(meant)))
+        session.doing[deed.aim.key] = deed.call
+        failpoint.reach("doubt.adopting")
+        yield Commit(deed.here, ticket)
+        failpoint.reach("doubt.adopted")
+        return (yield from _settle(deed, None))
+    happened = replace(
+        outcome, call=deed.call, at=session.clock.now(), took_s=0.0, how="ledger", usage=None
+    )
+    row, index, ticket = session.record(happened, before=(meant,), intents=tuple(marks_of(meant)))
+    session.received(deed.call, None)
+    failpoint.reach("effect.adopting")
+    yield Commit(deed.here, ticket)
+    failpoint.reach("effect.adopted")
+    return session.give(outcome.value, row, index)
+
+
+def _intended(deed: _Deed, args: bytes) -> Intended:
+    session, aim = deed.here.session, deed.aim
+    return Intended(
+        deed.call,
+        aim.key,
+        aim.meaning.about,
+        aim.nth,
+        args,
+        session.clock.now(),
+        session.writer.run.row.epoch,
+        aim.meaning.module,
+    )
 
 
 def _let_siblings_ask(here: Frame, call: Call) -> Recorded:
@@ -114,19 +188,8 @@ def _attempt(deed: _Deed, how: str) -> Recorded:
     args = values.encode(deed.question.bound, path=f"arguments of {spec.shape.name}")
     if deed.granted is not None:
         session.pend(deed.granted)  # In the same row as the intent: used once, or not at all.
-    _, _, ticket = session.record(
-        Intended(
-            deed.call,
-            deed.aim.key,
-            deed.aim.about,
-            deed.aim.nth,
-            session.reader.chunks.keep(args),
-            session.clock.now(),
-            session.writer.run.row.epoch,
-        ),
-        # A repeat of a recorded intent is the same one: it is counted once.
-        intents=(deed.aim.intent,) if deed.is_new and how == "call" else (),
-    )
+    meant = _intended(deed, session.reader.chunks.keep(args))
+    _, _, ticket = session.record(meant, intents=tuple(marks_of(meant)))
     session.doing[deed.aim.key] = deed.call
     failpoint.reach("effect.intending")
     try:
@@ -135,6 +198,8 @@ def _attempt(deed: _Deed, how: str) -> Recorded:
         _not_begun(deed, how)
         raise
     failpoint.reach("effect.intended")
+    if deed.look is not None and session.fence.has_changed(deed.look):
+        raise _overtaken(deed)
     began = session.clock.monotonic()
     try:
         value = yield Invoke(_inside(deed), spec.fn, deed.args, _with_key(deed))
@@ -226,6 +291,16 @@ def _declined(deed: _Deed, error: Exception, took_s: float, how: str) -> Recorde
     failpoint.reach("effect.declining")
     yield Commit(deed.here, ticket)
     failpoint.reach("effect.declined")
+
+
+def _overtaken(deed: _Deed) -> Exception:
+    """Another line of history recorded an effect of the same scope in this very moment."""
+    session, question = deed.here.session, deed.question
+    session.doing.pop(deed.aim.key, None)
+    session.pend(Declined(deed.call, deed.aim.key, None, session.clock.now(), 0.0, ELSEWHERE))
+    asked = show(question.name, question.asked)
+    how = "was begun on another branch or fork in the same moment"
+    return session.stop(Blocked(session.id, asked, deed.aim.key, "an effect", how))
 
 
 def _not_begun(deed: _Deed, how: str) -> None:

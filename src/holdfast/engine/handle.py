@@ -13,9 +13,9 @@ from holdfast.engine import context
 from holdfast.engine.agents import Agent
 from holdfast.engine.launch import Order
 from holdfast.engine.life import Lives
+from holdfast.engine.naming import run_id
 from holdfast.engine.verbs import Verbs
 from holdfast.errors import UsageError
-from holdfast.model.ids import check_run_id
 from holdfast.ondemand import OnDemand
 from holdfast.store.leases import STALL_S
 from holdfast.store.open import Opened, open_store
@@ -211,15 +211,8 @@ class Store(Verbs):
             raise UsageError(msg)
         self._refuse_if_closed()
         if id_ is None:
-            id_ = f"{agent.name.rpartition('.')[2]}-{self._chance.getrandbits(48):012x}"
-        if not isinstance(id_, str):
-            msg = f"a run id is a string, not {type(id_).__name__} {id_!r}"
-            raise UsageError(msg)
-        try:
-            check_run_id(id_)
-        except ValueError as error:
-            raise UsageError(str(error)) from None
-        return Order(agent=agent, run=id_, args=args, kwargs=kwargs)
+            id_ = self._lives.new_id(agent.name.rpartition(".")[2])
+        return Order(agent=agent, run=run_id(id_), args=args, kwargs=kwargs)
 
     def _after_fork(self) -> None:
         """In a forked child: the store, its locks and its runs are the parent's."""

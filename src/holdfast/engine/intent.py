@@ -1,57 +1,74 @@
 """What an effect means to do, apart from where it stands: intent, scope, idempotency key."""
 
 import hashlib
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from holdfast.capture.digest import digest
 from holdfast.engine.question import DIGEST_BYTES, Question
-from holdfast.engine.session import Session
-from holdfast.model.journal import Call, Intended
+from holdfast.model.journal import Call
+from holdfast.store.marks import intent_mark
+
+MAIN = "__main__"
+
+
+class Meaning(msgspec.Struct, frozen=True, kw_only=True):
+    """What an effect means to do.
+
+    `intent` is the tool with its arguments, `about` its scope: the tool and those arguments that
+    are named in `key=`; `old` is the intent as it was once recorded, without the tool's module.
+    """
+
+    module: str
+    intent: bytes
+    about: bytes
+    old: bytes
 
 
 class Aim(msgspec.Struct, frozen=True, kw_only=True):
     """What makes an effect the one it is.
 
-    `about` is its scope: tool and the arguments named in `key=`; `nth` counts equal intents on
-    the branch, so that two equal reminders sent on purpose are two effects.
+    `nth` counts equal intents, so that two equal reminders sent on purpose are two effects.
     """
 
-    intent: bytes
-    about: bytes
+    meaning: Meaning
     nth: int
     key: str
 
 
-def aim(session: Session, key: tuple[str, ...], question: Question) -> Aim:
-    """The aim of a new effect: the next one with this intent on the run's branch."""
-    intent = intent_of(question)
-    about = hashlib.sha256(question.name.encode())
+def meaning(module: str, key: tuple[str, ...], question: Question) -> Meaning:
+    """What a call of a tool means, whatever its place in the run."""
+    tool = f"{module}:{question.name}"
+    about = hashlib.sha256(tool.encode())
     for name in key:
         about.update(name.encode() + b"=" + digest(question.bound[name], path=name))
-    nth = session.next_nth(intent, lambda: _known(session, intent))
-    lineage = session.reader.store_id + session.id.encode("utf-8", "surrogatepass")
-    whole = hashlib.sha256(b"effect" + lineage + intent + nth.to_bytes(8, "big"))
-    return Aim(
-        intent=intent,
+    call = Call(0, question.name, question.digest, 0, 0, False, [])  # noqa: FBT003 as it is stored
+    return Meaning(
+        module=module,
+        intent=intent_mark(call, module),
         about=about.digest()[:DIGEST_BYTES],
-        nth=nth,
-        key=whole.hexdigest()[: 2 * DIGEST_BYTES],
+        old=intent_mark(call, ""),
     )
 
 
-def _known(session: Session, intent: bytes) -> int:
-    """How often the run's line of history means this already: one more than its newest says."""
-    row = session.writer.run.row
-    rows = session.reader.intended_rows(row.no, intent, row.head)
-    if not rows:
-        return 0
-    # A turn that is run anew has its effects in one row, equal ones too.
-    entries = session.reader.row(rows[-1]).row.entries
-    same = [e.nth for e in entries if isinstance(e, Intended) and intent_of(e.call) == intent]
-    return 1 + max(same)
+def idempotency_key(lineage: bytes, intent: bytes, nth: int) -> str:
+    """The key of the n-th effect with an intent; `lineage` is store and root run."""
+    whole = hashlib.sha256(b"effect" + lineage + intent + nth.to_bytes(8, "big"))
+    return whole.hexdigest()[: 2 * DIGEST_BYTES]
 
 
-def intent_of(question: Question | Call) -> bytes:
-    """Tool and canonical arguments, without those named in `ignore=`."""
-    return hashlib.sha256(question.name.encode() + b"\0" + question.digest).digest()[:DIGEST_BYTES]
+def module_of(fn: Callable[..., Any]) -> str:
+    """The module of a tool; a script's is named as if it were imported."""
+    module = getattr(fn, "__module__", None) or MAIN
+    if module != MAIN:
+        return str(module)
+    main = sys.modules.get(MAIN)
+    spec = getattr(main, "__spec__", None)
+    if spec is not None:
+        return str(spec.name)
+    file = getattr(main, "__file__", None)
+    return Path(file).stem if file else MAIN

@@ -18,6 +18,7 @@ from holdfast.engine.redo import redo_turn
 from holdfast.engine.session import Session
 from holdfast.errors import (
     AgentMismatch,
+    Blocked,
     Damaged,
     Diverged,
     Fenced,
@@ -190,6 +191,7 @@ class Launcher:
             cadence=order.agent.checkpoint,
             history=reader.history(writer.run) if is_resumed else None,
             is_checked=self._is_checked,
+            is_held=self._opened.leases.is_held,
         )
         session.sections.allow_missing(order.agent.optional)
         return session
@@ -275,6 +277,8 @@ class Launcher:
                 status = Status.IN_DOUBT
             case Waiting():
                 status = Status.WAITING
+            case Blocked():
+                status = Status.BLOCKED
             case Diverged():
                 status = Status.DIVERGED
                 session.drop_pending()

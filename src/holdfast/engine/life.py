@@ -11,9 +11,11 @@ from holdfast import failpoint
 from holdfast.clock import Clock
 from holdfast.engine import context
 from holdfast.engine.faults import is_cancelled
+from holdfast.engine.fork import Fork, fork
 from holdfast.engine.housekeeper import Housekeeper
 from holdfast.engine.launch import Done, Launcher, Life, Order
-from holdfast.engine.resolve import Verdict, resolve
+from holdfast.engine.points import Points
+from holdfast.engine.resolve import Permit, Verdict, allow, resolve
 from holdfast.engine.run import Run
 from holdfast.engine.session import Frame, Session, is_loop_running
 from holdfast.errors import HoldfastError, InDoubt, NestedCall, Waiting, WrongLoop
@@ -141,9 +143,22 @@ class Lives:
             session.let_go()
         self._launcher.end(session)
 
+    def fork(self, points: Points, run: StoredRun, wanted: Fork) -> None:
+        """Make a new run from a point of another."""
+        self._opened.records.revive()
+        fork(self._opened, points, self._clock, run, wanted)
+
+    def new_id(self, start: str) -> str:
+        """An id that no run has, which begins with `start`."""
+        return f"{start}-{self._chance.getrandbits(48):012x}"
+
     def resolve(self, run: StoredRun, verdict: Verdict) -> None:
         """Record a person's word on an effect in doubt."""
         resolve(self._opened, self._launcher, self._clock, run, verdict)
+
+    def allow(self, run: StoredRun, permit: Permit) -> None:
+        """Record a person's permission for an effect that the fence stopped."""
+        allow(self._opened, self._launcher, self._clock, run, permit)
 
     def abandon(self, fault: Exception) -> None:
         """In a forked child: the runs are the parent's."""

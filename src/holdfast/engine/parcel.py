@@ -32,11 +32,12 @@ T = TypeVar("T")
 
 
 class Line(msgspec.Struct, frozen=True, array_like=True):
-    """A branch as the file names it."""
+    """A branch as the file names it; it keeps the first `kept` entries of row `at`, or all."""
 
     no: int
     parent: int
     at: int
+    kept: int | None = None
 
 
 class Header(msgspec.Struct, frozen=True, array_like=True):

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from holdfast.capture.diff import Change, diff
 from holdfast.capture.digest import digest
 from holdfast.capture.tracked import plain
-from holdfast.engine.restore import PrunedAway, is_there, row_before, rows_to, state_at
+from holdfast.engine.restore import PrunedAway, is_there, rows_to, state_at
 from holdfast.engine.seek import rows_from_turn
 from holdfast.errors import Damaged, UnknownCheckpoint
 from holdfast.model.ids import Point, branch_of, parse_point, point_id, row_id, seq_of
@@ -24,6 +24,7 @@ from holdfast.model.journal import (
     Entry,
     Facts,
     Finished,
+    Forked,
     Happened,
     Mark,
     Pruned,
@@ -37,7 +38,7 @@ from holdfast.model.journal import (
 from holdfast.ondemand import OnDemand
 from holdfast.policy.usage import total
 from holdfast.store.chunks import length
-from holdfast.store.reader import Placed, Reader, Run
+from holdfast.store.reader import Placed, Reader, Run, first_row
 
 if TYPE_CHECKING:
     from holdfast.engine import checkpoint as forms
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
 else:
     forms = OnDemand("holdfast.engine.checkpoint")
 
-Place = TurnEnded | Saved | Finished
+Place = TurnEnded | Saved | Finished | Forked
 """An entry at which the state is known."""
 
 _TURN = re.compile(r"(?P<run>.+)@(?P<turn>\d{1,9})")
@@ -63,15 +64,15 @@ class Points:
         known: dict[int, list[Point]] = {}
         found: list[Checkpoint] = []
         is_pruned = False
-        for branch in self._reader.branches(run):
-            before = _newest(known.get(branch.parent, []), branch.at) if branch.parent else None
+        for branch, end in self._reader.lineage(run):
+            before = _newest(known.get(branch.parent, []), branch.grown_from)
             mine = known[branch.no] = [] if before is None else [before]
-            first = row_id(branch.no, seq_of(branch.at) + 1 if branch.parent else 0)
-            end = self._reader.end(branch.no)
-            for placed in self._reader.rows(branch.no, first, end):
+            for placed in self._reader.rows(branch.no, first_row(branch), end[0]):
                 is_pruned = is_pruned or isinstance(placed.row.entries[0], Pruned)
                 for index, entry in _places(placed):
                     point = placed.id, index
+                    if point >= end:
+                        continue
                     if _is_copy(placed, index):
                         mine.append((row_id(branch.parent, seq_of(placed.id)), index))
                         continue
@@ -86,8 +87,8 @@ class Points:
     def _told(
         self, teller: "_Teller", entry: Place, point: Point, before: Sequence[Point]
     ) -> "Checkpoint":
-        if isinstance(entry, Finished):
-            return teller.tell(point, self._rows(point))
+        if isinstance(entry, Finished | Forked):
+            return teller.tell(point, self.rows(point))
         parent = before[-1] if before else None
         turn = entry.turn
         return teller.form(point, entry, parent, turn, (entry.used, entry.steps))
@@ -98,7 +99,7 @@ class Points:
         `Damaged` if that is not the state it was made of.
         """
         run, point = self.find(name)
-        rows = self._rows(point)
+        rows = self.rows(point)
         told = _Teller(self._reader, run.body.id).tell(point, rows)
         entry = rows[-1].row.entries[point[1]]
         state: Any
@@ -128,7 +129,7 @@ class Points:
         """A point by its id, as `run@turn`, or as a run's id: its newest."""
         run = self._reader.find(name)
         if run is not None:
-            return run, self._newest(run)
+            return run, self.newest(run)
         parsed = parse_point(name)
         if parsed is not None:
             run = self._reader.find(parsed[0])
@@ -143,42 +144,37 @@ class Points:
 
     def _is_place(self, run: Run, point: Point) -> bool:
         row, index = point
-        branch = next((b for b in self._reader.branches(run) if b.no == branch_of(row)), None)
-        if branch is None or not branch.at < row <= self._reader.end(branch.no):
-            return False
-        if branch.parent and seq_of(row) <= seq_of(branch.at):
-            return False
-        return any(n == index for n, _ in _places(self._reader.row(row)))
+        for branch, end in self._reader.lineage(run):
+            if branch.no == branch_of(row) and first_row(branch) <= row and point < end:
+                return any(n == index for n, _ in _places(self._reader.row(row)))
+        return False
 
-    def _newest(self, run: Run) -> Point:
-        head = run.row.head
-        last = self._reader.row(self._reader.end(head))
-        start = last.row.base if last.row.base >= 0 else self._reader.first(head)
-        points = [
-            (placed.id, index)
-            for placed in self._reader.rows(head, start, last.id)
-            for index, entry in _places(placed)
-            if not _is_snapshot(entry)
-        ]
-        if not points:
-            why = f"no turn of run {run.body.id!r} has ended yet"
-            raise UnknownCheckpoint(run.body.id, str(self._path), why)
-        return points[-1]
+    def newest(self, run: Run, *, is_end_too: bool = True) -> Point:
+        """The newest point on the run's head; the end of the run is one only if `is_end_too`."""
+        for placed in self._reader.back(run.row.head):
+            for index, entry in reversed(list(_places(placed))):
+                if not _is_snapshot(entry) and (is_end_too or not isinstance(entry, Finished)):
+                    return placed.id, index
+        why = f"no turn of run {run.body.id!r} has ended yet"
+        raise UnknownCheckpoint(run.body.id, str(self._path), why)
 
     def _turn(self, run: Run, turn: int) -> Point:
-        ends = (
-            (placed.id, index, entry.turn)
-            for placed in rows_from_turn(self._reader, run.row.head, turn)
-            for index, entry in _places(placed)
-            if isinstance(entry, TurnEnded) and entry.turn >= turn
-        )
-        row, index, found = next(ends, (0, 0, -1))
-        if found != turn:
+        found: Point | None = None
+        for placed in rows_from_turn(self._reader, run.row.head, turn):
+            for index, entry in _places(placed):
+                if isinstance(entry, TurnEnded | Forked) and entry.turn == turn:
+                    found = placed.id, index
+                elif isinstance(entry, TurnEnded) and entry.turn > turn:
+                    break
+            else:
+                continue
+            break
+        if found is None:
             why = f"turn {turn} of run {run.body.id!r} has not ended"
             raise UnknownCheckpoint(f"{run.body.id}@{turn}", str(self._path), why)
-        return row, index
+        return found
 
-    def _rows(self, point: Point) -> list[Placed]:
+    def rows(self, point: Point) -> list[Placed]:
         """The rows that the state at a point is made of; nothing after the point."""
         row, index = point
         placed = self._reader.row(row)
@@ -204,6 +200,8 @@ class _Teller:
         parent = self._before(point, rows)
         if isinstance(entry, Finished):
             return self.form(point, entry, parent, place.row.turn, _counted(rows))
+        if isinstance(entry, Forked):
+            return self.form(point, entry, parent, entry.turn, _counted(rows))
         return self.form(point, entry, parent, entry.turn, (entry.used, entry.steps))
 
     def _before(self, point: Point, rows: Sequence[Placed]) -> Point | None:
@@ -219,7 +217,7 @@ class _Teller:
             if placed.id == first:
                 return None
             at -= 1
-            placed = rows[at] if at >= 0 else row_before(self._reader, branch, placed.id)
+            placed = rows[at] if at >= 0 else self._reader.before(branch, placed.id)
             end = len(placed.row.entries)
 
     def _home(self, placed: Placed, index: int) -> Point:
@@ -286,7 +284,7 @@ def _point(told: "Checkpoint") -> Point:
 
 def _places(placed: Placed) -> Iterator[tuple[int, Place]]:
     for index, entry in enumerate(placed.row.entries):
-        if isinstance(entry, Place):
+        if isinstance(entry, Place) and not (isinstance(entry, Forked) and entry.turn < 0):
             yield index, entry
 
 
@@ -317,8 +315,8 @@ def _kind(entry: Place) -> Literal["checkpoint", "snapshot", "recovery point"]:
     return "checkpoint" if _is_marked(entry) else "recovery point"
 
 
-def _newest(points: Sequence[Point], row: int) -> Point | None:
-    return next((point for point in reversed(points) if point[0] <= row), None)
+def _newest(points: Sequence[Point], end: Point) -> Point | None:
+    return next((point for point in reversed(points) if point < end), None)
 
 
 def _counted(rows: Sequence[Placed]) -> tuple[Usage, int]:

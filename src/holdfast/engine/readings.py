@@ -99,6 +99,7 @@ class Readings:
             epoch=row.epoch,
             branch=row.head,
             error=body.error,
+            origin=body.origin,
         )
 
     def _refuse_if_closed(self) -> None:

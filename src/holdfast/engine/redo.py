@@ -3,8 +3,6 @@
 from collections.abc import Iterator
 
 from holdfast.clock import Clock
-from holdfast.engine.intent import intent_of
-from holdfast.engine.restore import row_before
 from holdfast.model.journal import (
     Based,
     Declined,
@@ -15,6 +13,7 @@ from holdfast.model.journal import (
     Started,
     TurnEnded,
 )
+from holdfast.store.marks import marks_of
 from holdfast.store.reader import History, Placed, Reader
 from holdfast.store.writer import RunWriter
 
@@ -24,11 +23,7 @@ def redo_turn(writer: RunWriter, reader: Reader, clock: Clock, reason: str | Non
     history = reader.history(writer.run)
     at, copied, rest = _cut(reader, history)
     standing = [e for e in rest if isinstance(e, Intended | Happened | Declined)]
-    intents = [
-        intent_of(e.call)
-        for e in standing
-        if isinstance(e, Intended) and not _is_repeat(e, standing)
-    ]
+    intents = [mark for entry in standing for mark in marks_of(entry)]
     redone = Redone(clock.now(), history.last.id, reason)
     writer.grow(at, [*copied, redone, *standing], intents)
 
@@ -52,16 +47,10 @@ def _cut(reader: Reader, history: History) -> tuple[Placed, list[Entry], list[En
     rest = [*entries[index + 1 :], *_flat(rows[number + 1 :])]
     if index + 1 == len(entries):
         return rows[number], [], rest
-    before = row_before(reader, history.run.row.head, rows[number].id)
+    before = reader.before(history.run.row.head, rows[number].id)
     return before, entries[: index + 1], rest
 
 
 def _flat(rows: list[Placed]) -> Iterator[Entry]:
     for placed in rows:
         yield from placed.row.entries
-
-
-def _is_repeat(intended: Intended, standing: list[Intended | Happened | Declined]) -> bool:
-    """Whether the same intent was recorded before: a repeat is counted once."""
-    first = next(e for e in standing if e.key == intended.key)
-    return first is not intended

@@ -1,4 +1,4 @@
-"""A person's word on an effect in doubt, recorded as its outcome."""
+"""A person's word on an effect: that it happened or not, or that it may pass the fence."""
 
 import datetime as dt
 
@@ -6,11 +6,21 @@ import msgspec
 
 from holdfast import failpoint
 from holdfast.clock import Clock
+from holdfast.engine.faults import to_exception
 from holdfast.engine.launch import Launcher
-from holdfast.errors import AlreadyAnswered, RunHeld, UsageError
-from holdfast.model.journal import Call, Declined, Entry, Happened, Intended
+from holdfast.errors import AlreadyAnswered, Blocked, RunHeld, UsageError
+from holdfast.model.journal import (
+    Allowed,
+    Call,
+    Declined,
+    Entry,
+    Failed,
+    Happened,
+    Intended,
+)
 from holdfast.model.run import Status
 from holdfast.store.codec import values
+from holdfast.store.marks import marks_of
 from holdfast.store.open import Opened
 from holdfast.store.reader import History
 from holdfast.store.reader import Run as StoredRun
@@ -23,6 +33,13 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     happened: bool
     outcome: object = None
     by: str | None = None
+
+
+class Permit(msgspec.Struct, frozen=True, kw_only=True):
+    """The effect that may pass the fence, by its key or how that begins, and why."""
+
+    key: str
+    reason: str | None = None
 
 
 def resolve(
@@ -45,6 +62,36 @@ def resolve(
         failpoint.reach("doubt.resolved")
     finally:
         opened.leases.give(run.row.no)
+
+
+def allow(opened: Opened, launcher: Launcher, clock: Clock, run: StoredRun, permit: Permit) -> None:
+    """Record that the effect which the fence stopped may be done; the run can then go on."""
+    reader = opened.reader
+    last = reader.row(reader.end(run.row.head)).row.entries[-1]
+    key = _blocked_key(last)
+    if key is None or not permit.key or not key.startswith(permit.key):
+        known = "none" if key is None else key
+        msg = f"run {run.body.id} has no blocked effect with key {permit.key} (blocked: {known})"
+        raise UsageError(msg)
+    if not opened.leases.take(run.row.no):
+        raise RunHeld(run.body.id, str(run.body.holder), "its start")
+    try:
+        writer = launcher.take(run, run.body.version)
+        allowed = Allowed(key, clock.now(), permit.reason)
+        _, ticket = writer.submit([allowed], intents=tuple(marks_of(allowed)))
+        failpoint.reach("fence.opening")
+        writer.finish(ticket)
+        failpoint.reach("fence.opened")
+    finally:
+        opened.leases.give(run.row.no)
+
+
+def _blocked_key(last: Entry) -> str | None:
+    """The key of the effect that the fence stopped, if that is how the run ended."""
+    if not isinstance(last, Failed) or last.status != Status.BLOCKED:
+        return None
+    error = to_exception(last.error)
+    return error.key if isinstance(error, Blocked) else None
 
 
 def doubts(history: History) -> dict[str, Intended]:

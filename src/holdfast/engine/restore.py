@@ -7,12 +7,13 @@ from holdfast.capture.lift import rows_needed
 from holdfast.capture.node import step
 from holdfast.capture.state import State
 from holdfast.errors import Damaged, HoldfastError, NotStorable
-from holdfast.model.ids import Point, branch_of, seq_of
+from holdfast.model.ids import Point, branch_of
 from holdfast.model.journal import (
     Answer,
     Based,
     Entry,
     Finished,
+    Forked,
     Happened,
     LoopLeft,
     Pruned,
@@ -60,16 +61,15 @@ def state_at(
             match entry:
                 case Based():
                     base, deltas, left, is_any = (entry.state, at), [], [], True
-                case Resumed():
+                case Resumed() | Forked():
                     left = []  # The new life runs the open turn from its start.
+                    deltas += _change(entry, at)  # What a person changed where a fork began.
                 case LoopLeft():
-                    left = [] if entry.delta is None else [(entry.delta, at)]
+                    left = _change(entry, at)
                     if point == at:
                         return _build(sources, base, [*deltas, *left], may_lack)
                 case TurnEnded() | Finished():
-                    deltas += left
-                    if entry.delta is not None:
-                        deltas.append((entry.delta, at))
+                    deltas += [*left, *_change(entry, at)]
                     left, is_any = [], True
                 case Declared():
                     may_lack.update(optional_in(entry.sections))
@@ -83,13 +83,19 @@ def optional_in(sections: Mapping[str, Section]) -> list[str]:
     return [name for name, section in sections.items() if section.is_optional]
 
 
+def _change(entry: Entry, at: Point) -> list[Save]:
+    """The change of the state that an entry holds, if it holds one."""
+    save = _save_of(entry)
+    return [] if save is None else [(save, at)]
+
+
 def rows_to(reader: Reader, head: int, point: Point) -> Iterator[Placed]:
     """The rows that `state_at` needs for a point: from the newest base before it."""
     row, index = point
     placed = reader.row(row)
     base = placed.row.base
     if any(isinstance(entry, Based) for entry in placed.row.entries[index:]):
-        base = row_before(reader, head, row).row.base
+        base = reader.before(head, row).row.base
     return reader.rows(head, base if base >= 0 else reader.first(head), row)
 
 
@@ -121,14 +127,6 @@ def _unpruned(rows: Iterable[Placed]) -> Iterator[Placed]:
 
 def _is_pruned(placed: Placed) -> bool:
     return any(isinstance(entry, Pruned) for entry in placed.row.entries)
-
-
-def row_before(reader: Reader, head: int, row: int) -> Placed:
-    """The row before `row` on the line of history that ends in `head`."""
-    branch = next(each for each in reader.line(head) if each.no == branch_of(row))
-    if branch.parent and seq_of(row) == seq_of(branch.at) + 1:
-        return reader.row(branch.at)
-    return reader.row(row - 1)
 
 
 def _build(
@@ -205,7 +203,7 @@ def _save_of(entry: Entry) -> bytes | None:
     match entry:
         case Based():
             return entry.state
-        case TurnEnded() | LoopLeft() | Finished():
+        case TurnEnded() | LoopLeft() | Finished() | Forked():
             return entry.delta
         case _:
             return None

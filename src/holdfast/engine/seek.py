@@ -46,6 +46,9 @@ class _Line:
 
     def row(self, seq: int) -> Placed:
         """The row of that sequence."""
-        branches = self._branches
-        branch = next(each for each in branches if not each.parent or seq > seq_of(each.at))
-        return self._reader.row(row_id(branch.no, seq))
+        after = None
+        for branch in self._branches:
+            if not branch.parent or seq > seq_of(branch.at):
+                return self._reader.kept(self._reader.row(row_id(branch.no, seq)), after)
+            after = branch
+        raise AssertionError("a line of history begins with a branch that has no parent")

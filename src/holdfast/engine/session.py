@@ -15,6 +15,7 @@ from holdfast.capture.tracked import track
 from holdfast.clock import Clock
 from holdfast.engine.book import Book
 from holdfast.engine.faults import describe, mark, marks, to_error
+from holdfast.engine.fence import Fence
 from holdfast.engine.logs import log
 from holdfast.engine.parameters import ModelCall
 from holdfast.engine.question import Question
@@ -77,6 +78,7 @@ class Session:
         clock: Clock,
         cadence: Every | None,
         history: History | None,
+        is_held: Callable[[int], bool],
         is_checked: bool = False,
     ) -> None:
         self.id = writer.run.body.id
@@ -84,6 +86,7 @@ class Session:
         self.cadence, self.history = cadence, history
         self.log = logging.LoggerAdapter(log, {"run_id": self.id})
         self.book = Book(self.id)
+        self.fence = Fence(reader, writer, is_held)
         self.is_checked = is_checked
         recorded = Sources(reader, {}, self.settle).get if is_checked else None
         self.state = State(aside=reader.chunks, check=is_checked, answer=recorded)
@@ -98,7 +101,6 @@ class Session:
         self.error: str | None = None
         self.outside_rows: list[int] = []
         self.bytes_since_base = 0
-        self.nth: dict[bytes, int] = {}
         self.stopped: BaseException | None = None
         self.is_over = False
         self.doing: dict[str, Call] = {}
@@ -203,13 +205,18 @@ class Session:
             self._pending = []
 
     def record(
-        self, entry: Entry, *, intents: Sequence[bytes] = (), body: RunBody | None = None
+        self,
+        entry: Entry,
+        *,
+        before: Sequence[Entry] = (),
+        intents: Sequence[bytes] = (),
+        body: RunBody | None = None,
     ) -> tuple[int, int, Ticket]:
-        """Queue `entry` with all that is pending; returns row id, index and ticket."""
+        """Queue `entry`, behind all that is pending and `before`; returns row id, index, ticket."""
         with self._lock:
             self._refuse_if_over()
             entries, self._pending = self._pending, []
-            entries.append(entry)
+            entries += [*before, entry] if before else [entry]
             row, ticket = self.writer.submit(entries, turn=self.turn, intents=intents, body=body)
             # Nothing follows a run's end, whatever its threads still do.
             self.is_over = isinstance(entry, Finished | Failed)
@@ -223,17 +230,6 @@ class Session:
             if _is_outside(self.turn, entries):
                 self.outside_rows.append(row.id)
             return row.id, len(entries) - 1, ticket
-
-    def next_nth(self, intent: bytes, known: Callable[[], int]) -> int:
-        """How often the run's branch has meant this before (`known`: before this life).
-
-        Counts this time.
-        """
-        with self._lock:
-            if intent not in self.nth:
-                self.nth[intent] = known()
-            self.nth[intent] += 1
-            return self.nth[intent] - 1
 
     def pend(self, *entries: Entry) -> None:
         """Let entries ride along with the next commit, or be flushed a moment later."""

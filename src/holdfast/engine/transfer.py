@@ -15,8 +15,10 @@ from holdfast.model.journal import (
     Based,
     Entry,
     Finished,
+    Forked,
     LoopLeft,
     Redone,
+    Resumed,
     Row,
     Saved,
     TurnEnded,
@@ -26,10 +28,10 @@ from holdfast.store.backends.base import Append, BranchRow, Create, Grow, Journa
 from holdfast.store.chunks import is_reference
 from holdfast.store.inside import references_of
 from holdfast.store.open import Opened
-from holdfast.store.reader import Run
+from holdfast.store.reader import Branch, Run, first_row, opened_branch
 from holdfast.store.seal.base import RunSeals
 from holdfast.store.verify.lines import Lines
-from holdfast.store.writer import PACK_BYTES, make_row, make_run
+from holdfast.store.writer import PACK_BYTES, branch_payload, make_row, make_run
 
 ATTEMPTS = 5
 
@@ -50,21 +52,24 @@ def collect(opened: Opened, run: Run) -> Parcel:
 
 def _collect(opened: Opened, run: Run) -> Parcel:
     reader = opened.reader
-    branches = reader.branches(run, with_ledger=True)
+    branches = reader.lineage(run, with_ledger=True)
     rows: list[Item] = []
     chunks: dict[bytes, bytes] = {}
-    for branch in branches:
-        first = row_id(branch.no, _first_seq(branch.parent, branch.at))
-        for placed in reader.rows(branch.no, first, reader.end(branch.no)):
+    epoch = run.row.epoch
+    for branch, (last, kept) in branches:
+        for whole in reader.rows(branch.no, first_row(branch), last):
+            placed = reader.cut(whole, kept) if whole.id == last else whole
             rows.append(Item(placed.id, placed.row))
             for entry in placed.row.entries:
                 for reference in references_of(entry, opened.chunks.fetch):
                     chunks[reference[1:33]] = opened.chunks.fetch(reference)
+                if isinstance(entry, Resumed):
+                    epoch = max(epoch, entry.epoch)
     header = Header(
         body=run.body,
-        epoch=run.row.epoch,
+        epoch=epoch,
         head=run.row.head,
-        branches=[Line(branch.no, branch.parent, branch.at) for branch in branches],
+        branches=[Line(branch.no, branch.parent, branch.at, branch.kept) for branch, _ in branches],
         rows=len(rows),
         chunks=len(chunks),
     )
@@ -74,6 +79,8 @@ def _collect(opened: Opened, run: Run) -> Parcel:
 def admit(opened: Opened, parcel: Parcel, id_: str | None = None) -> Run:
     """Put the run into the store under its id or another one, in one commit, and read it back."""
     body = replace(parcel.header.body, id=id_ or parcel.header.body.id)
+    if body.origin is not None:
+        body = replace(body, origin=replace(body.origin, ledger=0))
     if opened.reader.find(body.id) is not None:
         raise _taken(body.id)
     kept = [opened.chunks.keep(chunk) for chunk in parcel.chunks.values()]
@@ -147,20 +154,21 @@ class _Plan:
 
     def _branch(
         self, line: Line, no: int, moving: "_Moving", macs: dict[int, bytes], seals: RunSeals
-    ) -> tuple[BranchRow, list[tuple[int, Row]]]:
+    ) -> tuple[Branch, list[tuple[int, Row]]]:
         at = moving.row(line.at) if line.parent else 0
         parent = moving.branch(line.parent) if line.parent else 0
         if line.parent and at not in macs:
             raise Damaged(f"branch {line.no}", "it grew from a row that is not there")
         bare = BranchRow(no=moving.branch(line.no), run=no, parent=parent, at=at, mac=b"", body=b"")
-        branch = seals.branch(bare, macs.get(at, b""))
+        payload = branch_payload(line.kept)
+        branch = opened_branch(seals.branch(bare, macs.get(at, b""), payload), payload)
         found = [item for item in self._parcel.rows if branch_of(item.id) == line.no]
         first = row_id(line.no, _first_seq(line.parent, line.at))
         if not found or [item.id for item in found] != list(range(first, first + len(found))):
             raise Damaged(f"branch {line.no}", "rows of it are missing")
         return branch, [(moving.row(item.id), moving.moved(item.row)) for item in found]
 
-    def _checked(self, lines: Lines, branch: BranchRow, id_: int, row: Row) -> list[bytes]:
+    def _checked(self, lines: Lines, branch: Branch, id_: int, row: Row) -> list[bytes]:
         """The intents to index with a row; `Damaged` if it does not fit those before it."""
         if branch.no not in lines.last and not lines.grow(branch):
             raise Damaged(f"branch {branch.no}", "it grew from a branch that came later")
@@ -191,8 +199,7 @@ class _Plan:
             raise Damaged(f"run {self._body.id}", "it was imported and is not there")
         found: list[tuple[int, Row]] = []
         for branch in reader.branches(run, with_ledger=True):
-            first = row_id(branch.no, _first_seq(branch.parent, branch.at))
-            rows = reader.rows(branch.no, first, reader.end(branch.no))
+            rows = reader.rows(branch.no, first_row(branch), reader.end(branch.no))
             found += [(placed.id, placed.row) for placed in rows]
         if found != self._made:
             raise Damaged(f"run {self._body.id}", "it does not read back as it was imported")
@@ -216,6 +223,10 @@ class _Moving:
         """The new id of a row."""
         return row_id(self.branch(branch_of(id_)), seq_of(id_))
 
+    def _old(self, id_: int) -> int:
+        """The new id of a row that need not have come along: 0 if it did not."""
+        return self.row(id_) if branch_of(id_) in self._numbers else 0
+
     def moved(self, row: Row) -> Row:
         """A row with the new ids in all of its entries."""
         if self._is_same:
@@ -224,6 +235,8 @@ class _Moving:
         return Row(base, row.turn, [self._entry(entry) for entry in row.entries])
 
     def _entry(self, entry: Entry) -> Entry:
+        if isinstance(entry, Redone | Forked):
+            entry = replace(entry, of=self._old(entry.of))
         match entry:
             case Based():
                 outside = [
@@ -233,12 +246,10 @@ class _Moving:
             case TurnEnded():
                 mark = entry.mark and replace(entry.mark, life=self.row(entry.mark.life))
                 return replace(entry, delta=entry.delta and self._save(entry.delta), mark=mark)
-            case LoopLeft() | Finished():
+            case LoopLeft() | Finished() | Forked():
                 return replace(entry, delta=entry.delta and self._save(entry.delta))
             case Saved():
                 return replace(entry, mark=replace(entry.mark, life=self.row(entry.mark.life)))
-            case Redone():
-                return replace(entry, of=self.row(entry.of))
             case _:
                 return entry
 

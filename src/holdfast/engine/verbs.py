@@ -1,27 +1,32 @@
 """What can be done to a run that is not under way: the recovery verbs of `Store`."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from holdfast.clock import Clock
 from holdfast.engine import agents
 from holdfast.engine.agents import Agent
+from holdfast.engine.fork import Fork
 from holdfast.engine.inbox import DOUBT, Inbox, Item, Word, verdict_of
 from holdfast.engine.launch import Order
 from holdfast.engine.life import Lives
+from holdfast.engine.naming import point_name, run_id
 from holdfast.engine.readings import Readings
-from holdfast.engine.resolve import Verdict
+from holdfast.engine.resolve import Permit, Verdict
 from holdfast.engine.retain import Collected, Collector, Plan
 from holdfast.errors import UsageError
+from holdfast.model.run import RunInfo
 from holdfast.policy.retention import Retention
 from holdfast.store.gc import pins
 from holdfast.store.open import Opened
 
 if TYPE_CHECKING:
+    from holdfast.engine.checkpoint import Checkpoint
     from holdfast.engine.notify import Told
 
 
 class Verbs(Readings):
-    """Restart a run, settle a doubt, answer a question."""
+    """Restart a run, fork it, settle a doubt, answer a question, let an effect pass the fence."""
 
     def __init__(self, opened: Opened, lives: Lives, clock: Clock) -> None:
         super().__init__(opened)
@@ -85,6 +90,35 @@ class Verbs(Readings):
         return await self._lives.acarry_out(
             self._restart_order(id, agent, reason, is_redo=redo_turn)
         )
+
+    def fork(
+        self,
+        id: str,  # noqa: A002 the public word
+        *,
+        at: "str | int | Checkpoint | None" = None,
+        state: Mapping[str, object] | None = None,
+        new_id: str | None = None,
+        fork_effects: bool = False,
+        reason: str | None = None,
+    ) -> RunInfo:
+        """A new run that shares the history of `id` up to a point, for `run` or `restart` to go on.
+
+        `at` is a checkpoint, a turn's number, or a point as `restore` takes it; by default the
+        newest. `state` changes values by their path (`{"notes": [], "messages[-1].content": ""}`),
+        at the end of a turn. It inherits no approvals and no effects that are under way; effects
+        stand in one ledger with those of `id`, unless `fork_effects` says that they are its own.
+        """
+        self._refuse_if_closed()
+        run = self._found(id)
+        wanted = Fork(
+            id=self._lives.new_id(f"{id}-fork") if new_id is None else run_id(new_id),
+            at=point_name(id, at),
+            edits=state or {},
+            reason=reason,
+            has_own_ledger=fork_effects,
+        )
+        self._lives.fork(self._points, run, wanted)
+        return self.get(wanted.id)
 
     def resolve(
         self,
@@ -152,6 +186,14 @@ class Verbs(Readings):
         else:
             self._lives.resolve(run, verdict_of(item, word, outcome))
         return item
+
+    def allow(self, id: str, key: str, *, reason: str | None = None) -> None:  # noqa: A002 the public word
+        """Let the effect through that the fence stopped, by the key that `Blocked` names.
+
+        It holds for that effect with these arguments, once, in this run; `restart` then does it.
+        """
+        self._refuse_if_closed()
+        self._lives.allow(self._found(id), Permit(key=key, reason=reason))
 
     def _restart_order(
         self, id_: str, agent: Agent[..., Any] | None, reason: str | None, *, is_redo: bool

@@ -23,6 +23,7 @@ HoldfastError
 ├── RunStopped                 a run cannot go on by itself; sticky: the run raises it until it ends
 │   ├── RunFailed              the run ended with an error
 │   ├── InDoubt                an effect may or may not have happened
+│   ├── Blocked                an effect about the same thing stands on another branch or fork
 │   ├── Diverged               the code asks something else than the journal recorded
 │   ├── Waiting                the run waits for a person
 │   └── Fenced                 another process took the run over
@@ -58,6 +59,7 @@ from holdfast.errors.keys import (
     WrongKey,
 )
 from holdfast.errors.stopped import (
+    Blocked,
     BudgetSpent,
     Diverged,
     Expired,
@@ -103,6 +105,7 @@ __all__ = [
     "AgentMismatch",
     "AlreadyAnswered",
     "BadConfig",
+    "Blocked",
     "BudgetSpent",
     "ChangedInCall",
     "ChangedOutside",

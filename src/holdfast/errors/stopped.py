@@ -39,6 +39,26 @@ class InDoubt(RunStopped):
         )
 
 
+class Blocked(RunStopped):
+    """The fence: an effect about the same thing stands on another branch, or in a fork."""
+
+    remedy = (
+        "if it shall be done all the same: `holdfast restart ID --allow KEY` or "
+        "`store.allow(id, key)`; `fork_effects=True` on a fork or rollback lifts the fence for all"
+    )
+
+    def __init__(self, run: str, effect: str, key: str, standing: str, how: str) -> None:
+        super().__init__(run, effect, key, standing, how)
+        self.run, self.effect, self.key = run, effect, key
+        self.standing, self.how = standing, how
+
+    def __str__(self) -> str:
+        return (
+            f"run {self.run}: effect {self.effect} (key {self.key}) is blocked: "
+            f"{self.standing}, about the same thing, {self.how}; {self.remedy}"
+        )
+
+
 class Diverged(RunStopped):
     """The code asks something else than the journal recorded; nothing was overwritten."""
 

@@ -146,7 +146,10 @@ class Noted(msgspec.Struct, frozen=True, array_like=True, tag=4):
 
 
 class Intended(msgspec.Struct, frozen=True, array_like=True, tag=5):
-    """An effect is about to be done, for the `nth` time with this intent on its branch."""
+    """An effect is about to be done, for the `nth` time with this intent in its ledger.
+
+    `module` is the tool's: two functions of one name are two tools.
+    """
 
     call: Call
     key: str
@@ -155,10 +158,11 @@ class Intended(msgspec.Struct, frozen=True, array_like=True, tag=5):
     args: bytes
     at: float
     epoch: int
+    module: str = ""
 
 
 class Happened(msgspec.Struct, frozen=True, array_like=True, tag=6):
-    """An effect's outcome. `how` says what knew it: call, probe, repeat or person (`by` whom)."""
+    """An effect's outcome. `how`: known by call, probe, repeat, ledger, or person (`by` whom)."""
 
     call: Call
     key: str
@@ -265,6 +269,39 @@ class Redone(msgspec.Struct, frozen=True, array_like=True, tag=14):
     reason: str | None
 
 
+class Forked(msgspec.Struct, frozen=True, array_like=True, tag=18):
+    """A fork began: the run and the row it grew from, and what a person changed in its state."""
+
+    at: float
+    run: str
+    of: int
+    turn: int
+    delta: bytes | None
+    holder: Holder
+    reason: str | None
+
+
+class Undone(msgspec.Struct, frozen=True, array_like=True, tag=19):
+    """What became of an effect that a rollback took back: undone or offset, it stands no more.
+
+    It still stands where that was impossible, or is unknown; `error` says why.
+    """
+
+    key: str
+    how: str
+    at: float
+    took_s: float
+    error: Error | None
+
+
+class Allowed(msgspec.Struct, frozen=True, array_like=True, tag=20):
+    """A person lets an effect through that the fence stopped: the one with this key, once."""
+
+    key: str
+    at: float
+    reason: str | None
+
+
 class Questioned(msgspec.Struct, frozen=True, array_like=True, tag=33):
     """The run asks a person and waits; `kind` is question, or approval of an effect.
 
@@ -303,8 +340,8 @@ class Pruned(msgspec.Struct, frozen=True, array_like=True, tag=40):
 
 Entry: TypeAlias = (
     Started | Resumed | Answer | Raised | Noted | Intended | Happened | Declined
-    | TurnEnded | LoopLeft | Based | Saved | Finished | Failed | Redone
-    | Opened | Questioned | Answered | Said | Spent | Notified
+    | TurnEnded | LoopLeft | Based | Saved | Finished | Failed | Redone | Forked
+    | Undone | Allowed | Opened | Questioned | Answered | Said | Spent | Notified
     | Declared | Degraded | Pruned
 )  # fmt: skip
 

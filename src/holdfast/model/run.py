@@ -14,6 +14,7 @@ class Status(StrEnum):
     IN_DOUBT = "in doubt"
     DIVERGED = "diverged"
     WAITING = "waiting"
+    BLOCKED = "blocked"
 
 
 NEXT: dict[Status, frozenset[Status]] = {
@@ -23,6 +24,7 @@ NEXT: dict[Status, frozenset[Status]] = {
     Status.IN_DOUBT: frozenset({Status.RUNNING}),
     Status.DIVERGED: frozenset({Status.RUNNING}),
     Status.WAITING: frozenset({Status.RUNNING}),
+    Status.BLOCKED: frozenset({Status.RUNNING}),
 }
 """Which status may follow which; a finished run stays finished."""
 
@@ -38,6 +40,19 @@ class Holder(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return f"process {self.pid} on {self.host}"
 
 
+class Origin(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Where a fork comes from: the run and the point it grew from.
+
+    `root` is the id of the run whose ledger it shares, by which its idempotency keys are made, and
+    `ledger` that run's number (0 once the fork was carried to another store: it has its own).
+    """
+
+    run: str
+    point: str
+    root: str
+    ledger: int = 0
+
+
 class RunBody(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What the catalog keeps of a run; sealed as one body so that it can be encrypted whole."""
 
@@ -50,6 +65,7 @@ class RunBody(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     ended: float | None = None
     holder: Holder
     error: str | None = None
+    origin: Origin | None = None
 
 
 class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,6 +83,7 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
     epoch: int
     branch: int
     error: str | None
+    origin: Origin | None = None
 
     @property
     def is_interrupted(self) -> bool:

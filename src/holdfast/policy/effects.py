@@ -2,6 +2,9 @@
 
 from enum import Enum
 
+TAKEN_BACK = ("undone", "offset", "cancelled")
+"""What a rollback may have done about an effect so that it stands no more."""
+
 
 class Move(Enum):
     """The next rung of the ladder for an effect in doubt."""

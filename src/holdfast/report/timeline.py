@@ -5,14 +5,14 @@ whose class is not known here is shown by its name and size.
 """
 
 import datetime as dt
-import reprlib
 from collections.abc import Iterable
 
 import msgspec
 from msgspec.structs import replace
 
-from holdfast.errors import Damaged, NotStorable
+from holdfast.errors import Damaged
 from holdfast.model.journal import (
+    Allowed,
     Answer,
     Answered,
     Based,
@@ -22,6 +22,7 @@ from holdfast.model.journal import (
     Error,
     Failed,
     Finished,
+    Forked,
     Happened,
     Intended,
     LoopLeft,
@@ -34,24 +35,17 @@ from holdfast.model.journal import (
     Saved,
     Started,
     TurnEnded,
+    Undone,
     Usage,
 )
 from holdfast.model.ledger import Notified, Opened, Said, Spent
-from holdfast.model.run import Status
+from holdfast.model.run import Origin, Status
 from holdfast.model.sections import Declared, Degraded
 from holdfast.policy.usage import total
 from holdfast.report.event import Event
-from holdfast.store.chunks import is_reference, length
-from holdfast.store.codec import values
+from holdfast.report.shown import shown
+from holdfast.store.chunks import length
 from holdfast.store.reader import Placed, Reader, Run
-
-SHOWN_BYTES_MAX = 64 * 1024
-"""A larger value is not decoded to be shown; its size is."""
-
-_short = reprlib.Repr()
-_short.maxlevel = 3
-_short.maxdict = _short.maxlist = _short.maxtuple = _short.maxset = _short.maxfrozenset = 4
-_short.maxstring = _short.maxother = _short.maxlong = 60
 
 
 class Doubt(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,6 +67,7 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True):
     version: str | None
     asked: str
     status: Status
+    origin: Origin | None
     created: dt.datetime | None
     ended: dt.datetime | None
     error: str | None
@@ -107,6 +102,7 @@ def timeline(reader: Reader, run: Run) -> Timeline:
         version=body.version,
         asked=events[0].asked or "" if events else "",
         status=body.status,
+        origin=body.origin,
         created=when(body.created),
         ended=None if body.ended is None else when(body.ended),
         error=body.error,
@@ -169,7 +165,7 @@ class _Teller:
                 self._settled(entry)
             case TurnEnded() | Saved() | Based():
                 self._kept(entry)
-            case Finished() | Failed() | Redone():
+            case Finished() | Failed() | Redone() | Forked() | Undone() | Allowed():
                 self._ended(entry)
             case LoopLeft() | Degraded():
                 self._passed(entry)
@@ -296,7 +292,7 @@ class _Teller:
                 event = replace(event, bytes=length(entry.state))
         self._add(event)
 
-    def _ended(self, entry: Finished | Failed | Redone) -> None:
+    def _ended(self, entry: Finished | Failed | Redone | Forked | Undone | Allowed) -> None:
         event = Event(kind="finished", row=self._row, at=when(entry.at))
         match entry:
             case Finished():
@@ -308,6 +304,22 @@ class _Teller:
                 )
             case Redone():
                 event = replace(event, kind="redone", name=entry.reason)
+            case Forked():
+                event = replace(
+                    event,
+                    kind="forked",
+                    turn=_turn(entry.turn),
+                    name=f"from {entry.run}",
+                    value=entry.reason,
+                    bytes=length(entry.delta or b""),
+                )
+            case Undone():
+                error = None if entry.error is None else _error(entry.error)
+                event = replace(
+                    event, kind="taken back", key=entry.key, outcome=entry.how, error=error
+                )
+            case Allowed():
+                event = replace(event, kind="allowed", key=entry.key, value=entry.reason)
         self._add(event)
 
     def _call(self, kind: str, call: Call) -> Event:
@@ -339,21 +351,6 @@ class _Teller:
 
     def _add(self, event: Event) -> None:
         self.events.append(event)
-
-
-def shown(value: bytes) -> str:
-    """An encoded value in one short line, or its name and size where it is not known here."""
-    size = length(value)
-    if size > SHOWN_BYTES_MAX or is_reference(value):
-        return f"<{size} bytes>"
-    try:
-        return _short.repr(values.decode(value))
-    except NotStorable as unknown:
-        return f"<{unknown.type_name}, {size} bytes>"
-    except Damaged:
-        return f"<{size} bytes that no value can be read from>"
-    except ValueError:  # Python refuses to print integers of more than some thousand digits.
-        return f"<{size} bytes>"
 
 
 def _asked(entry: Started) -> str:

@@ -41,14 +41,15 @@ class Hashed:
         check_run(self.store_id, row)
         return open_frame(row.body, f"run number {row.no}")
 
-    def branch(self, row: BranchRow, before: bytes) -> BranchRow:
+    def branch(self, row: BranchRow, before: bytes, payload: bytes = b"") -> BranchRow:
         """The branch that grows from a row with hash `before`."""
-        changed = replace(row, body=seal(b""))
+        changed = replace(row, body=seal(payload))
         return replace(changed, mac=branch_mac(self.store_id, changed, before))
 
-    def check_branch(self, row: BranchRow, before: bytes) -> None:
-        """Raise `Damaged` unless the branch's row is as it was written."""
+    def open_branch(self, row: BranchRow, before: bytes) -> bytes:
+        """What the branch's row holds, checked."""
         check_branch(self.store_id, row, before)
+        return open_frame(row.body, f"branch {row.no}")
 
     def row(self, id_: int, before: bytes, payload: bytes) -> JournalRow:
         """The journal row that follows the row with hash `before`."""

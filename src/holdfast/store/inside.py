@@ -76,7 +76,7 @@ def states_of(entry: journal.Entry) -> Iterator[tuple[str, bytes]]:
     match entry:
         case journal.Based():
             yield "base of the state", entry.state
-        case journal.TurnEnded() | journal.LoopLeft() | journal.Finished() if (
+        case journal.TurnEnded() | journal.LoopLeft() | journal.Finished() | journal.Forked() if (
             entry.delta is not None
         ):
             yield "change of the state", entry.delta

@@ -5,12 +5,14 @@ they follow. What does not match is named and never used.
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import pairwise
 from typing import TypeVar
 
 import msgspec
+from msgspec.structs import asdict, replace
 
 from holdfast.errors import Damaged
-from holdfast.model.ids import Range, branch_of, row_id, seq_of
+from holdfast.model.ids import Point, Range, branch_of, row_id, seq_of
 from holdfast.model.journal import Based, Row
 from holdfast.model.ledger import Opened
 from holdfast.model.run import RunBody
@@ -24,8 +26,12 @@ T = TypeVar("T")
 GAP_ROWS = 32
 """Rows that are read because they stand between two that are wanted; mostly one pack holds all."""
 
+ALL = 1 << 31
+"""More entries than a row holds."""
+
 _decode_run = msgspec.msgpack.Decoder(RunBody).decode
 _decode_row = msgspec.msgpack.Decoder(Row).decode
+_decode_kept = msgspec.msgpack.Decoder(int).decode
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,14 +40,38 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     row: RunRow
     body: RunBody
 
+    @property
+    def ledger(self) -> int:
+        """The number of the run in whose ledger this one's effects are: its own, or its root's."""
+        origin = self.body.origin
+        return origin.ledger or self.row.no if origin is not None else self.row.no
+
+
+class Branch(BranchRow, frozen=True, kw_only=True):
+    """A line of a run's history, checked.
+
+    `kept` is how many entries it keeps of the row it grew from; None: all of them.
+    """
+
+    kept: int | None = None
+
+    @property
+    def grown_from(self) -> Point:
+        """The row it grew from, and how many entries of that it keeps."""
+        return self.at, ALL if self.kept is None else self.kept
+
 
 class Placed(msgspec.Struct, frozen=True, kw_only=True):
-    """A journal row with its id, its hash and its size on disk."""
+    """A journal row with its id, its hash and its size on disk.
+
+    One that is not whole holds only the entries that a line of history keeps of it.
+    """
 
     id: int
     mac: bytes
     size: int
     row: Row
+    is_whole: bool = True
 
 
 class History(msgspec.Struct, frozen=True, kw_only=True):
@@ -105,8 +135,9 @@ class Reader:
         first = self.row(last.id).row.base
         start = first if first >= 0 else self.first(run.row.head)
         rows = list(self.rows(run.row.head, start, last.id))
+        grown = {branch.at: branch for branch in self.line(run.row.head)}
         outside = [
-            placed
+            self.kept(placed, grown.get(placed.id))
             for entry in rows[0].row.entries
             if isinstance(entry, Based)
             for each in entry.outside
@@ -133,11 +164,48 @@ class Reader:
         for branch, after in zip(line, [*line[1:], None], strict=True):
             if branch.no < branch_of(first):
                 continue
-            low = max(first, row_id(branch.no, _first_seq(branch)))
+            low = max(first, first_row(branch))
             high = last if after is None else after.at
-            yield from self._segment(branch, Range(low, high))
+            for placed in self._segment(branch, Range(low, high)):
+                yield self.kept(placed, after)
 
-    def line(self, head: int) -> list[BranchRow]:
+    def before(self, head: int, row: int) -> Placed:
+        """The row before `row` on the line of history that ends in `head`."""
+        branch = next(each for each in self.line(head) if each.no == branch_of(row))
+        if branch.parent and seq_of(row) == seq_of(branch.at) + 1:
+            return self.kept(self.row(branch.at), branch)
+        return self.row(row - 1)
+
+    def back(self, head: int, last: int | None = None) -> Iterator[Placed]:
+        """The rows of a line of history from its newest, or from row `last`, to its first."""
+        line = self.line(head)
+        last = self.end(head) if last is None else last
+        for branch, after in zip(line[::-1], [None, *line[:0:-1]], strict=True):
+            first, high = first_row(branch), last if after is None else after.at
+            count = 1  # Mostly one of the newest is wanted, and rows may be large.
+            while high >= first:
+                low = max(first, high + 1 - count)
+                page = list(self._segment(branch, Range(low, high)))
+                yield from (self.kept(placed, after) for placed in reversed(page))
+                high, count = low - 1, min(2 * count, GAP_ROWS)
+
+    def cut(self, placed: Placed, end: int) -> Placed:
+        """A row with its first `end` entries only, as a branch may keep it."""
+        entries, base = placed.row.entries[:end], placed.row.base
+        if len(entries) == len(placed.row.entries):
+            return placed
+        if base == placed.id and not any(isinstance(entry, Based) for entry in entries):
+            base = self.before(branch_of(placed.id), placed.id).row.base
+        row = replace(placed.row, base=base, entries=entries)
+        return replace(placed, row=row, is_whole=False)
+
+    def kept(self, placed: Placed, after: Branch | None) -> Placed:
+        """What a line of history that goes on with `after` keeps of a row."""
+        if after is None or placed.id != after.at:
+            return placed
+        return placed if after.kept is None else self.cut(placed, after.kept)
+
+    def line(self, head: int) -> list[Branch]:
         """The branches from the first to `head`, each grown from the one before."""
         line = [self._branch(head)]
         while line[-1].parent:
@@ -150,32 +218,42 @@ class Reader:
         """The id of the first row of the line of history that ends in `head`."""
         return row_id(self.line(head)[0].no, 0)
 
-    def branches(self, run: Run, *, with_ledger: bool = False) -> list[BranchRow]:
+    def branches(self, run: Run, *, with_ledger: bool = False) -> list[Branch]:
         """Every branch of a run's history, oldest first, checked; or what stands beside it too."""
         found = [self._branch(row.no) for row in self._records.branches(run.row.no)]
         return found if with_ledger else [each for each in found if not self._is_ledger(each)]
 
-    def ledger(self, run: Run) -> BranchRow | None:
+    def ledger(self, run: Run) -> Branch | None:
         """The branch that is the ledger of a run, if there is one; the oldest one counts."""
         found = self.branches(run, with_ledger=True)
         return next((each for each in found if self._is_ledger(each)), None)
 
-    def _is_ledger(self, branch: BranchRow) -> bool:
+    def _is_ledger(self, branch: Branch) -> bool:
         """Whether a branch stands beside its run's history, as its ledger."""
         if not branch.parent or seq_of(branch.at):
             return False
-        first = self.row(row_id(branch.no, _first_seq(branch)))
+        first = self.row(first_row(branch))
         return any(isinstance(entry, Opened) for entry in first.row.entries)
 
     def root(self, run: Run) -> Run:
         """The run that a run was forked from first of all, or the run itself."""
-        no = self.line(run.row.head)[0].run
-        if no == run.row.no:
-            return run
-        rows = self._records.runs(no + 1, 1)
-        if not rows or rows[0].no != no:
-            raise Damaged(f"run number {no}", "it is named but not there")
-        return self._open_run(rows[0])
+        first = self.line(run.row.head)[0]
+        return run if first.run == run.row.no else self.owner(first.no)
+
+    def lineage(self, run: Run, *, with_ledger: bool = False) -> list[tuple[Branch, Point]]:
+        """The branches of a run, and what it keeps of those it was forked from, oldest first.
+
+        Each with where it ends: the last row, and how many entries of that are kept.
+        """
+        own = {branch.no: branch for branch in self.branches(run, with_ledger=with_ledger)}
+        found = {no: (branch, (self.end(no), ALL)) for no, branch in own.items()}
+        for branch in own.values():
+            if branch.parent and branch.parent not in own:
+                for parent, child in pairwise(self.line(branch.no)):
+                    end = child.grown_from
+                    if parent.no not in own and found.get(parent.no, (parent, (-1, 0)))[1] < end:
+                        found[parent.no] = parent, end
+        return [found[no] for no in sorted(found)]
 
     def end(self, branch: int) -> int:
         """The id of a branch's newest row."""
@@ -188,26 +266,38 @@ class Reader:
         """The id of the first row of a branch that is not packed (-1: none), and their bytes."""
         return self._records.tail(branch)
 
-    def intended(self, run: int, intent: bytes, head: int) -> int:
-        """In how many rows this intent is on the line of history that ends in `head`."""
-        return len(self.intended_rows(run, intent, head))
+    def intended(self, ledger: int, intent: bytes) -> list[int]:
+        """The rows with this intent in the ledger of a run: on all branches, and of its forks."""
+        return self._records.intended(ledger, self.seals.of(ledger).mark(intent))
 
-    def intended_rows(self, run: int, intent: bytes, head: int) -> list[int]:
-        """The rows with this intent on the line of history that ends in `head`, in order."""
-        ends = {after.parent: after.at for after in self.line(head)}
-        ends[head] = row_id(head + 1, 0)
-        found = self._records.intended(run, self.seals.of(run).mark(intent))
-        return [id_ for id_ in found if id_ <= ends.get(branch_of(id_), -1)]
+    def ends(self, head: int) -> dict[int, int]:
+        """For each branch of a line of history, the last row that is wholly on that line."""
+        line = self.line(head)
+        ends = {after.parent: after.at - (after.kept is not None) for after in line}
+        ends[head] = row_id(head + 1, 0) - 1
+        return ends
 
-    def _branch(self, no: int) -> BranchRow:
+    def on_line(self, rows: Iterable[int], head: int) -> list[int]:
+        """Those of `rows` that are wholly on the line of history that ends in `head`."""
+        ends = self.ends(head)
+        return [id_ for id_ in rows if id_ <= ends.get(branch_of(id_), -1)]
+
+    def owner(self, branch: int) -> Run:
+        """The run that a branch belongs to."""
+        no = self._branch(branch).run
+        found = self._records.runs(no + 1, 1)
+        if not found or found[0].no != no:
+            raise Damaged(f"branch {branch}", "it belongs to a run that is not there")
+        return self._open_run(found[0])
+
+    def _branch(self, no: int) -> Branch:
         row = self._records.branch(no)
         if row is None:
             raise Damaged(f"branch {no}", "it is named but not there")
         if type(row.at) is not int:
             raise Damaged(f"branch {no}", "it does not say where it grew from")
         before = self._one(row.at).mac if row.parent else b""
-        self.seals.of(row.run).check_branch(row, before)
-        return row
+        return opened_branch(row, self.seals.of(row.run).open_branch(row, before))
 
     def _one(self, id_: int) -> JournalRow:
         found = self._records.rows(id_, id_)
@@ -218,8 +308,7 @@ class Reader:
     def _segment(self, branch: BranchRow, span: Range) -> Iterator[Placed]:
         """Rows of one branch, each checked against the one before, without a gap."""
         expected = span.first
-        is_first = seq_of(span.first) == _first_seq(branch)
-        before = branch.mac if is_first else self._one(span.first - 1).mac
+        before = branch.mac if span.first == first_row(branch) else self._one(span.first - 1).mac
         open_row = self.seals.of(branch.run).open_row
         for row in self._records.rows(span.first, span.last):
             if row.id != expected:
@@ -247,8 +336,15 @@ def _spans(ids: list[int]) -> Iterator[Range]:
         yield Range(first, last)
 
 
-def _first_seq(branch: BranchRow) -> int:
-    return seq_of(branch.at) + 1 if branch.parent else 0
+def opened_branch(row: BranchRow, payload: bytes) -> Branch:
+    """A branch, with what its row holds."""
+    kept = _decoded(_decode_kept, payload, f"branch {row.no}") if payload else None
+    return Branch(**asdict(row), kept=kept)
+
+
+def first_row(branch: BranchRow) -> int:
+    """The id of the first row of a branch."""
+    return row_id(branch.no, seq_of(branch.at) + 1 if branch.parent else 0)
 
 
 def _decoded(decode: Callable[[bytes], T], payload: bytes, where: str) -> T:

@@ -1,4 +1,4 @@
-"""The commit order of a run: create, take up, append, branch off. Every write is fenced."""
+"""The commit order of a run: create, fork, take up, append, branch off. Every write is fenced."""
 
 import threading
 from collections.abc import Sequence
@@ -14,6 +14,7 @@ from holdfast.model.run import RunBody
 from holdfast.store.backends.base import Append, BranchRow, Create, Grow, JournalRow, RunRow
 from holdfast.store.committer import Committer, Ticket
 from holdfast.store.inside import references_of
+from holdfast.store.marks import marks_of
 from holdfast.store.reader import History, Placed, Run
 from holdfast.store.seal.base import RunSeals, Seals
 
@@ -32,8 +33,11 @@ class RunWriter:
     share commits too. Once a write was fenced or failed, every later one is refused.
     """
 
-    def __init__(self, committer: Committer, seals: RunSeals, run: Run) -> None:
+    def __init__(
+        self, committer: Committer, seals: RunSeals, run: Run, ledger: RunSeals | None = None
+    ) -> None:
         self.committer, self._seals = committer, seals
+        self._marks = ledger or seals  # Of the run in whose ledger this one's effects are.
         self.run = run
         self.base = -1
         self.life = -1
@@ -83,7 +87,8 @@ class RunWriter:
                 epoch=self.run.row.epoch,
                 row=row,
                 run=None if body is None else self._changed(body),
-                intents=[self._seals.mark(intent) for intent in intents] if intents else (),
+                intents=[self._marks.mark(intent) for intent in intents] if intents else (),
+                ledger=self.run.ledger,
                 pack_from=self._pack_from(row, is_end=body is not None),
                 objects=claims(self.committer, entries),
             )
@@ -129,8 +134,18 @@ class RunWriter:
             self._fault = self._fault or Fenced(self.run.body.id, self.run.row.epoch)
             raise self._fault
 
-    def grow(self, at: Placed, entries: list[Entry], intents: Sequence[bytes]) -> None:
-        """Branch off after row `at` and make that the run's head."""
+    def grow(
+        self,
+        at: Placed,
+        entries: list[Entry],
+        intents: Sequence[bytes],
+        *,
+        body: RunBody | None = None,
+    ) -> None:
+        """Branch off after row `at`, or in it where it was cut, and make that the run's head.
+
+        `body` replaces what the catalog says of the run in the same commit.
+        """
         if self._fault is not None:
             raise self._fault
         run, seals = self.run, self._seals
@@ -138,19 +153,16 @@ class RunWriter:
         made: list[tuple[RunRow, JournalRow]] = []
 
         def build(no: int) -> tuple[BranchRow, RunRow, JournalRow]:
-            bare = BranchRow(
-                no=no, run=run.row.no, parent=branch_of(at.id), at=at.id, mac=b"", body=b""
-            )
-            branch = seals.branch(bare, at.mac)
+            branch = make_branch(seals, no, run.row.no, at)
             id_ = row_id(no, seq_of(at.id) + 1)
             base = id_ if has_base else at.row.base
             row = make_row(seals, id_, branch.mac, Row(base, -1, entries))
-            changed = make_run(seals, replace(run.row, head=no), run.body)
+            changed = make_run(seals, replace(run.row, head=no), body or run.body)
             made.append((changed, row))
             return branch, changed, row
 
         failpoint.reach("run.branching")
-        marks = [seals.mark(intent) for intent in intents]
+        marks = [self._marks.mark(intent) for intent in intents]
         self.finish(
             self.committer.submit(
                 Grow(
@@ -159,12 +171,13 @@ class RunWriter:
                     build=build,
                     intents=marks,
                     objects=claims(self.committer, entries),
+                    ledger=run.ledger,
                 )
             )
         )
         failpoint.reach("run.branched")
         changed, row = made[-1]  # A commit that was interrupted is built and done again.
-        self.run = Run(row=changed, body=run.body)
+        self.run = Run(row=changed, body=body or run.body)
         base = row.id if has_base else at.row.base
         self.stand_at(base, row.id, row.mac, (row.id, len(row.body)))
 
@@ -205,6 +218,35 @@ def create(committer: Committer, seals: Seals, body: RunBody, entry: Entry) -> R
     return writer
 
 
+def fork(
+    committer: Committer, seals: Seals, body: RunBody, at: Placed, entries: list[Entry]
+) -> bool:
+    """Make a run that grows from row `at` of another and begins with `entries`.
+
+    They are indexed in the ledger that it shares. False when the id is taken already.
+    """
+    kid = seals.kid(body.id)
+    ledger = body.origin.ledger if body.origin is not None else 0
+    marks: list[bytes] = []
+
+    def build(no: int, branch_no: int) -> tuple[RunRow, BranchRow, JournalRow]:
+        mine = seals.new(no)
+        branch = make_branch(mine, branch_no, no, at)
+        id_ = row_id(branch_no, seq_of(at.id) + 1)
+        row = make_row(mine, id_, branch.mac, Row(at.row.base, -1, entries))
+        fresh = RunRow(no=no, kid=kid, epoch=1, head=branch_no, mac=b"", body=b"")
+        index = seals.of(ledger) if ledger else mine
+        marks[:] = [index.mark(mark) for entry in entries for mark in marks_of(entry)]
+        return make_run(mine, fresh, body), branch, row
+
+    failpoint.reach("run.forking")
+    objects = claims(committer, entries)
+    write = Create(kid=kid, build=build, intents=marks, ledger=ledger, objects=objects)
+    done = committer.finish(committer.submit(write))
+    failpoint.reach("run.forked")
+    return done >= 0
+
+
 def take_up(
     committer: Committer,
     seals: Seals,
@@ -220,7 +262,7 @@ def take_up(
     """
     old = history.run
     mine = seals.of(old.row.no)
-    writer = RunWriter(committer, mine, old)
+    writer = RunWriter(committer, mine, old, seals.of(old.ledger))
     last = history.last
     writer.stand_at(last.row.base, last.id, last.mac, tail)
     failpoint.reach("run.taking")
@@ -233,6 +275,18 @@ def take_up(
 def make_run(seals: RunSeals, row: RunRow, body: RunBody) -> RunRow:
     """The catalog row that says `body`, bound to its place."""
     return seals.run(row, _encode(body))
+
+
+def make_branch(seals: RunSeals, no: int, run: int, at: Placed) -> BranchRow:
+    """A branch of a run that grows from `at`, of which it may keep the first entries only."""
+    bare = BranchRow(no=no, run=run, parent=branch_of(at.id), at=at.id, mac=b"", body=b"")
+    kept = None if at.is_whole else len(at.row.entries)
+    return seals.branch(bare, at.mac, branch_payload(kept))
+
+
+def branch_payload(kept: int | None) -> bytes:
+    """What a branch says of the row it grew from: how many entries it keeps of it, or all."""
+    return b"" if kept is None else _encode(kept)
 
 
 def make_row(seals: RunSeals, id_: int, before: bytes, row: Row) -> JournalRow:

@@ -95,9 +95,9 @@ class Faulty:
         """As the records below."""
         return self._records.tail(branch)
 
-    def intended(self, run: int, intent: bytes) -> list[int]:
+    def intended(self, ledger: int, intent: bytes) -> list[int]:
         """As the records below."""
-        return self._records.intended(run, intent)
+        return self._records.intended(ledger, intent)
 
     def key(self, no: int) -> bytes | None:
         """As the records below."""

@@ -47,7 +47,7 @@ class SealsContract:
             assert payload == run.open_run(run.run(a_run(), payload))
             assert payload == run.open_row(row, before)
             assert seal(payload) == seals.open_chunk(digest, chunk, "chunk")
-        run.check_branch(run.branch(a_branch(), b""), b"")
+            assert payload == run.open_branch(run.branch(a_branch(), b"", payload), b"")
 
     def test_the_same_in_the_same_place_is_the_same_bytes(self, seals: Seals) -> None:
         """So a write whose outcome was unknown is recognised when it is written again."""
@@ -80,10 +80,10 @@ class SealsContract:
             *(lambda n=n: run.open_run(replace(whole, **{n: 9})) for n in ("no", "epoch", "head")),
             lambda: run.open_run(replace(whole, kid=b"another kid here")),
             *(
-                lambda n=n: run.check_branch(replace(branch, **{n: 9}), b"before")
+                lambda n=n: run.open_branch(replace(branch, **{n: 9}), b"before")
                 for n in ("no", "run", "parent", "at")
             ),
-            lambda: run.check_branch(branch, b"after"),
+            lambda: run.open_branch(branch, b"after"),
             lambda: run.open_row(replace(row, id=6), b"before"),
             lambda: run.open_row(row, b"after"),
         ]
@@ -147,7 +147,7 @@ def rows(seals: Seals, no: int) -> Iterator[Placed]:
 
 def _checked(run: RunSeals, row: BranchRow, parent: int) -> Callable[[bytes, bytes], object]:
     before = b"before"[:parent]
-    return lambda m, b: run.check_branch(replace(row, mac=m, body=b), before)
+    return lambda m, b: run.open_branch(replace(row, mac=m, body=b), before)
 
 
 def _opened(run: RunSeals, row: JournalRow, before: bytes) -> Callable[[bytes, bytes], object]:

@@ -14,10 +14,9 @@ from holdfast.clock import SystemClock
 from holdfast.errors import Damaged
 from holdfast.model.journal import Call, Happened
 from holdfast.report.event import Event
+from holdfast.report.shown import SHOWN_BYTES_MAX, shown
 from holdfast.report.timeline import (
-    SHOWN_BYTES_MAX,
     Timeline,
-    shown,
     timeline,
     when,
 )

@@ -112,10 +112,11 @@ def test_an_intent_counts_on_the_line_where_it_was_recorded() -> None:
     writer.grow(at, [Redone(1.0, 0, None)], [])
     add(writer, entry(3), intents=(b"pay", b"mail"))
 
-    assert 2 == small.reader.intended(1, b"pay", 1)
-    assert 2 == small.reader.intended(1, b"pay", 2)
-    assert 1 == small.reader.intended(1, b"mail", 2)
-    assert 0 == small.reader.intended(1, b"mail", 1)
+    reader = small.reader
+    assert 2 == len(reader.on_line(reader.intended(1, b"pay"), 1))
+    assert 2 == len(reader.on_line(reader.intended(1, b"pay"), 2))
+    assert 1 == len(reader.on_line(reader.intended(1, b"mail"), 2))
+    assert [] == reader.on_line(reader.intended(1, b"mail"), 1)
 
 
 @pytest.mark.parametrize(

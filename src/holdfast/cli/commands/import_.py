@@ -10,10 +10,10 @@ from holdfast.cli.output import emit
 from holdfast.cli.text import plural
 from holdfast.clock import SystemClock
 from holdfast.engine.handle import given_key
+from holdfast.engine.naming import run_id
 from holdfast.engine.parcel import from_bytes
 from holdfast.engine.transfer import admit
 from holdfast.errors import UsageError
-from holdfast.model.ids import check_run_id
 from holdfast.store.open import open_store
 
 CLOSING = closing(
@@ -40,10 +40,7 @@ def import_(
     """
     config = settings(store, output, as_json=as_json)
     if as_ is not None:
-        try:
-            check_run_id(as_)
-        except ValueError as error:
-            raise UsageError(str(error)) from None
+        run_id(as_)
     parcel = from_bytes(_read(file), str(file))
     found = open_store(config.store, SystemClock(), key=given_key())
     try:

@@ -40,6 +40,7 @@ class Wanted(StrEnum):
     IN_DOUBT = "in-doubt"
     DIVERGED = "diverged"
     WAITING = "waiting"
+    BLOCKED = "blocked"
 
 
 runs = typer.Typer(

@@ -19,6 +19,7 @@ from holdfast.cli.values import to_json
 from holdfast.clock import SystemClock
 from holdfast.engine.budget import balances
 from holdfast.engine.inbox import Inbox
+from holdfast.engine.naming import point_name
 from holdfast.engine.points import Points
 from holdfast.report.timeline import Timeline, timeline
 from holdfast.store.ledger import Ledger
@@ -104,17 +105,11 @@ def show(
 def _show_state(found: Opened, run: Run, config: Config, at: str | None, path: str | None) -> None:
     steps = parse(path or "")
     apps.load(config.app)
-    told, state = Points(found.reader, config.store).restore(_name(run.body.id, at))
+    name = point_name(run.body.id, at) or run.body.id
+    told, state = Points(found.reader, config.store).restore(name)
     value = pick(state, steps)
     document = {"checkpoint": told, "path": path, "value": value}
     emit(config.output, document=document, lines=[document], grids=[to_json(value)])
-
-
-def _name(run: str, at: str | None) -> str:
-    """A point of a run, which need not be named again: a turn, `1.17.0`, or the whole id."""
-    if at is None:
-        return run
-    return at if at.startswith(f"{run}@") else f"{run}@{at.removeprefix('@')}"
 
 
 def _show_points(found: Opened, run: Run, config: Config, *, every_turn: bool) -> None:

@@ -54,11 +54,16 @@ class JournalRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Create(msgspec.Struct, frozen=True, kw_only=True):
-    """Make a run. `build` is given the numbers of run and branch and returns their rows."""
+    """Make a run. `build` is given the numbers of run and branch and returns their rows.
+
+    `intents` are indexed with the row in the ledger of run `ledger` (0: of the run itself).
+    """
 
     kid: bytes
     build: Callable[[int, int], tuple[RunRow, BranchRow, JournalRow]]
     objects: Mapping[bytes, bytes] = {}
+    intents: Sequence[bytes] = ()
+    ledger: int = 0
 
 
 class Append(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,9 +72,10 @@ class Append(msgspec.Struct, frozen=True, kw_only=True):
     The row follows the newest one of its branch; the very row that stands there already is fine.
 
     `run` replaces the run's row in the same commit (its epoch may be higher: a takeover);
-    `intents` are indexed with the row; with `pack_from` the rows from there to this one may be
-    packed in the same commit. `objects` are large values that the row names and that were kept
-    just now; as in every write, they are there when the commit is.
+    `intents` are indexed with the row in the ledger of run `ledger` (0: of the run itself); with
+    `pack_from` the rows from there to this one may be packed in the same commit. `objects` are
+    large values that the row names and that were kept just now; as in every write, they are there
+    when the commit is.
     """
 
     no: int
@@ -79,6 +85,7 @@ class Append(msgspec.Struct, frozen=True, kw_only=True):
     intents: Sequence[bytes] = ()
     pack_from: int = -1
     objects: Mapping[bytes, bytes] = {}
+    ledger: int = 0
 
 
 class Grow(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,6 +99,7 @@ class Grow(msgspec.Struct, frozen=True, kw_only=True):
     build: Callable[[int], tuple[BranchRow, RunRow | None, JournalRow]]
     intents: Sequence[bytes] = ()
     objects: Mapping[bytes, bytes] = {}
+    ledger: int = 0
 
 
 Write = Create | Append | Grow
@@ -129,8 +137,8 @@ class Records(Protocol):
     def tail(self, branch: int) -> tuple[int, int]:
         """The id of the first row of a branch that is not packed (-1: none), and their bytes."""
 
-    def intended(self, run: int, intent: bytes) -> list[int]:
-        """Ids of the rows of a run that record this intent, in order."""
+    def intended(self, ledger: int, intent: bytes) -> list[int]:
+        """Ids of the rows indexed under this intent in the ledger of a run, in order."""
 
     def key(self, no: int) -> bytes | None:
         """The wrapped key of a run, or (0) of the store; None where there is none."""

@@ -72,10 +72,10 @@ class MemoryRecords:
         ids = [id_ for id_ in rows if branch_of(id_) == branch]
         return min(ids, default=-1), sum(len(rows[id_].body) for id_ in ids)
 
-    def intended(self, run: int, intent: bytes) -> list[int]:
-        """Ids of the rows of a run that record this intent."""
+    def intended(self, ledger: int, intent: bytes) -> list[int]:
+        """Ids of the rows indexed under this intent in the ledger of a run."""
         found = self._read().intents
-        return sorted(id_ for no, known, id_ in found if (no, known) == (run, intent))
+        return sorted(id_ for no, known, id_ in found if (no, known) == (ledger, intent))
 
     def key(self, no: int) -> bytes | None:
         """The wrapped key of a run."""
@@ -141,7 +141,7 @@ class _Tables:
         self.rows[row.id] = row
         if write.run is not None:
             self._update(write.run)
-        self._index(write.no, write.intents, row.id)
+        self._index(write.ledger or write.no, write.intents, row.id)
         return row.id
 
     def _create(self, write: Create) -> int:
@@ -153,6 +153,7 @@ class _Tables:
             self.keys[run.no] = run.key
         self.branches[branch.no] = branch
         self.rows[row.id] = row
+        self._index(write.ledger or run.no, write.intents, row.id)
         return run.no
 
     def _branch_off(self, write: Grow) -> int:
@@ -163,7 +164,7 @@ class _Tables:
         if run is not None:
             self._update(run)
         self.rows[row.id] = row
-        self._index(write.no, write.intents, row.id)
+        self._index(write.ledger or write.no, write.intents, row.id)
         return row.id
 
     def _is_at(self, no: int, epoch: int) -> bool:
@@ -173,8 +174,8 @@ class _Tables:
     def _update(self, run: RunRow) -> None:
         self.runs[run.no] = replace(run, kid=self.runs[run.no].kid, key=b"")
 
-    def _index(self, run: int, intents: Sequence[bytes], row: int) -> None:
-        self.intents.update((run, intent, row) for intent in intents)
+    def _index(self, ledger: int, intents: Sequence[bytes], row: int) -> None:
+        self.intents.update((ledger, intent, row) for intent in intents)
 
 
 def _next(numbers: dict[int, RunRow] | dict[int, BranchRow]) -> int:

@@ -142,7 +142,7 @@ class SqliteRecords(SqliteReads):
                 done = self._append(write)
                 if done >= 0 and write.run is not None:
                     self._update(write.run, write.epoch)
-                self._index(write.no, write.intents, done)
+                self._index(write.ledger or write.no, write.intents, done)
                 if done >= 0 and write.pack_from >= 0:
                     packs.write(self._writer, self.packer, write.pack_from, done)
                 return done
@@ -186,6 +186,7 @@ class SqliteRecords(SqliteReads):
             link.execute("INSERT INTO key VALUES (?,?)", (run.no, run.key))
         self._insert_branch(branch)
         link.execute("INSERT INTO j VALUES (?,?,?)", (row.id, row.mac, row.body))
+        self._index(write.ledger or run.no, write.intents, row.id)
         self._begun.append(row)
         return run.no
 
@@ -198,7 +199,7 @@ class SqliteRecords(SqliteReads):
         if run is not None:
             self._update(run, write.epoch)
         link.execute("INSERT INTO j VALUES (?,?,?)", (row.id, row.mac, row.body))
-        self._index(write.no, write.intents, row.id)
+        self._index(write.ledger or write.no, write.intents, row.id)
         self._begun.append(row)
         return row.id
 
@@ -217,10 +218,10 @@ class SqliteRecords(SqliteReads):
             schema.RUN_UPDATE, (run.epoch, run.head, run.mac, run.body, run.no, epoch)
         )
 
-    def _index(self, run: int, intents: Sequence[bytes], row: int) -> None:
+    def _index(self, ledger: int, intents: Sequence[bytes], row: int) -> None:
         if row >= 0:
             for intent in intents:
-                self._writer.execute(schema.EFFECT_INSERT, (run, intent, row))
+                self._writer.execute(schema.EFFECT_INSERT, (ledger, intent, row))
 
     def _note(self, writes: Sequence[Write], done: Sequence[int]) -> None:
         for write, row in zip(writes, done, strict=True):

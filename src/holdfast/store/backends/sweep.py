@@ -62,6 +62,8 @@ def remove(link: sqlite3.Connection, no: int, own: list[int]) -> None:
             link.execute("DELETE FROM pack WHERE id BETWEEN ? AND ?", (low, high))
         link.execute("DELETE FROM branch WHERE run=?", (no,))
         link.execute("DELETE FROM effect WHERE run=?", (no,))
+        marks = ",".join("?" * len(own))  # In the ledger of the run it was forked from.
+        link.execute(f"DELETE FROM effect WHERE id >> 32 IN ({marks})", own)  # noqa: S608 marks
         link.execute("DELETE FROM run WHERE no=?", (no,))
         if link.execute("SELECT 1 FROM sqlite_master WHERE name='key'").fetchone():
             link.execute("DELETE FROM key WHERE no=?", (no,))

@@ -18,11 +18,14 @@ class RunSeals(Protocol):
     def open_run(self, row: RunRow) -> bytes:
         """What the catalog row holds; `Damaged` unless it is as it was written."""
 
-    def branch(self, row: BranchRow, before: bytes) -> BranchRow:
-        """The branch that grows from a row with hash `before` (empty for a run's first)."""
+    def branch(self, row: BranchRow, before: bytes, payload: bytes = b"") -> BranchRow:
+        """The branch that grows from a row with hash `before` (empty for a run's first).
 
-    def check_branch(self, row: BranchRow, before: bytes) -> None:
-        """Raise `Damaged` unless the branch's row is as it was written."""
+        `payload` is what it says of that row, which may belong to another run.
+        """
+
+    def open_branch(self, row: BranchRow, before: bytes) -> bytes:
+        """What the branch's row holds; `Damaged` unless it is as it was written."""
 
     def row(self, id_: int, before: bytes, payload: bytes) -> JournalRow:
         """The journal row that follows the row (or branch) with hash `before`."""

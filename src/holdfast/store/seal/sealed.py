@@ -85,18 +85,17 @@ class SealedRun:
     def _run_place(self, row: RunRow) -> bytes:
         return self._keys.place(b"run", row.no, row.epoch, row.head) + row.kid
 
-    def branch(self, row: BranchRow, before: bytes) -> BranchRow:
+    def branch(self, row: BranchRow, before: bytes, payload: bytes = b"") -> BranchRow:
         """The branch that grows from a row with hash `before`."""
-        mac, body = self._cipher.seal(self._branch_place(row, before), seal(b""))
+        mac, body = self._cipher.seal(self._branch_place(row, before), seal(payload))
         return replace(row, mac=mac, body=body)
 
-    def check_branch(self, row: BranchRow, before: bytes) -> None:
-        """Raise `Damaged` unless the branch's row is as it was written."""
+    def open_branch(self, row: BranchRow, before: bytes) -> bytes:
+        """What the branch's row holds, checked."""
         where = f"branch {row.no}"
         _refuse_odd(where, (row.no, row.run, row.parent, row.at), row.mac, row.body)
         opened = self._cipher.open(self._branch_place(row, before), row.mac, row.body, where)
-        if open_frame(opened, where):
-            raise Damaged(where, "it holds what Holdfast never writes")
+        return open_frame(opened, where)
 
     def _branch_place(self, row: BranchRow, before: bytes) -> bytes:
         return self._keys.place(b"branch", row.no, row.run, row.parent, row.at) + before

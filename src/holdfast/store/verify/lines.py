@@ -1,13 +1,11 @@
 """What the journal of one run says along its branches, to be held against the catalog."""
 
-import hashlib
 from collections.abc import Iterator
 
 from holdfast.model import journal
-from holdfast.model.ids import seq_of
-from holdfast.store.backends.base import BranchRow
-
-INTENT_BYTES = 16
+from holdfast.model.ids import Point, seq_of
+from holdfast.store.marks import marks_of
+from holdfast.store.reader import ALL, Branch
 
 
 class Lines:
@@ -17,61 +15,75 @@ class Lines:
         self.epoch = 1
         self.started: tuple[str, str] | None = None
         self.last: dict[int, journal.Entry] = {}
-        self._bases: dict[int, list[int]] = {}
-        self._keys: dict[int, dict[str, int]] = {}
-        self._parents: dict[int, tuple[int, int]] = {}
+        self._bases: dict[int, list[Point]] = {}
+        self._keys: dict[int, dict[str, Point]] = {}
+        self._parents: dict[int, tuple[int, Point]] = {}
+        self._inherited: dict[int, int] = {}
         self._baseless: set[int] = set()
 
-    def grow(self, branch: BranchRow) -> bool:
-        """A branch begins; False if what it says to have grown from is no branch before it."""
-        is_sound = not branch.parent or branch.parent in self._bases
-        self._parents[branch.no] = (branch.parent, branch.at) if is_sound else (0, 0)
-        self._bases[branch.no], self._keys[branch.no] = [], {}
-        return is_sound
+    def grow(self, branch: Branch, inherited: int | None = None) -> bool:
+        """A branch begins; False if what it says to have grown from is no branch before it.
 
-    def read(self, branch: BranchRow, id_: int, row: journal.Row) -> Iterator[str]:
+        `inherited` is the newest base at the point of another run from which a fork grew.
+        """
+        is_own = branch.parent in self._bases
+        if inherited is not None:
+            self._inherited[branch.no] = inherited
+        self._parents[branch.no] = (branch.parent, branch.grown_from) if is_own else (0, (0, 0))
+        self._bases[branch.no], self._keys[branch.no] = [], {}
+        return is_own or not branch.parent or inherited is not None
+
+    def knows(self, branch: int) -> bool:
+        """Whether a branch of the run has begun."""
+        return branch in self._bases
+
+    def read(self, branch: Branch, id_: int, row: journal.Row) -> Iterator[str]:
         """Take a row in; says what in it does not fit what came before."""
         is_first = not branch.parent and seq_of(id_) == 0
         for entry in row.entries:
             if isinstance(entry, journal.Started) != is_first:
                 yield "the start of a run stands in its first row, alone"
                 break
-        for entry in row.entries:
+        for index, entry in enumerate(row.entries):
             if isinstance(entry, journal.Started):
                 self.started = (entry.agent, entry.module)
             elif isinstance(entry, journal.Resumed):
                 self.epoch = max(self.epoch, entry.epoch)
             elif isinstance(entry, journal.Based):
-                self._bases[branch.no].append(id_)
+                self._bases[branch.no].append((id_, index))
         if row.entries:
             self.last[branch.no] = row.entries[-1]
         else:
             yield "it holds no entries"
-        if row.base != self._newest_base(branch.no, id_) and branch.no not in self._baseless:
+        if row.base != self._newest_base(branch.no, (id_, ALL)) and branch.no not in self._baseless:
             self._baseless.add(branch.no)  # One damaged base is one finding, not one for each row.
             yield f"it names {row.base:#x} as its base, which is not the newest before it"
 
-    def _newest_base(self, branch: int, until: int) -> int:
+    def _newest_base(self, branch: int, until: Point) -> int:
+        inherited = -1
         while branch in self._bases:
-            for id_ in reversed(self._bases[branch]):
-                if id_ <= until:
-                    return id_
+            for at in reversed(self._bases[branch]):
+                if at < until:
+                    return at[0]
+            inherited = self._inherited.get(branch, -1)
             branch, until = self._parents[branch]
-        return -1
+        return inherited
 
-    def new_intents(self, branch: BranchRow, id_: int, row: journal.Row) -> Iterator[bytes]:
-        """The intents that a row records for the first time on its line of history."""
-        for entry in row.entries:
+    def new_intents(self, branch: Branch, id_: int, row: journal.Row) -> Iterator[bytes]:
+        """What a row is indexed under; an intent, where it is the first on its line of history.
+
+        Others are found by that one, and need not be indexed.
+        """
+        for index, entry in enumerate(row.entries):
             if isinstance(entry, journal.Intended):
-                if self._is_known(branch.no, entry.key, id_):
+                if self._is_known(branch.no, entry.key, (id_, index)):
                     continue
-                self._keys[branch.no][entry.key] = id_
-                text = entry.call.name.encode() + b"\0" + entry.call.digest
-                yield hashlib.sha256(text).digest()[:INTENT_BYTES]
+                self._keys[branch.no][entry.key] = (id_, index)
+            yield from marks_of(entry)
 
-    def _is_known(self, branch: int, key: str, until: int) -> bool:
+    def _is_known(self, branch: int, key: str, until: Point) -> bool:
         while branch in self._keys:
-            if self._keys[branch].get(key, until + 1) <= until:
+            if self._keys[branch].get(key, until) < until:
                 return True
             branch, until = self._parents[branch]
         return False

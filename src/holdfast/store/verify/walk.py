@@ -25,6 +25,7 @@ from holdfast.store.backends.sqlite import FILE
 from holdfast.store.codec import values
 from holdfast.store.inside import references_in, states_of, values_of
 from holdfast.store.open import Opened
+from holdfast.store.reader import Branch, Run, opened_branch
 from holdfast.store.verify.lines import Lines
 
 T = TypeVar("T")
@@ -101,11 +102,12 @@ class _Verification:
 
     def __init__(self, opened: Opened, *, deep: bool, progress: Progress) -> None:
         self._records, self._seals = opened.records, opened.reader.seals
-        self._chunks = opened.chunks
+        self._chunks, self._reader = opened.chunks, opened.reader
         self._path, self._deep, self._progress = opened.path, deep, progress
         self._findings: list[Finding] = []
         self._more = 0
         self._run: str | None = None
+        self._ledger = 0
         self._runs = self._branches = self._rows = self._bytes = self._total = 0
 
     def report(self) -> Report:
@@ -177,6 +179,7 @@ class _Verification:
         where = f"run number {row.no}"
         body = self._body(row, where)
         self._run = None if body is None else body.id
+        self._ledger = row.no if body is None else Run(row=row, body=body).ledger
         branches: list[BranchRow] = []
         with self._finding(where):
             branches = self._records.branches(row.no)
@@ -201,16 +204,17 @@ class _Verification:
             return body
         return None
 
-    def _read_branch(self, branch: BranchRow, line: Lines) -> None:
-        where = f"branch {branch.no}"
+    def _read_branch(self, found: BranchRow, line: Lines) -> None:
+        where = f"branch {found.no}"
         first = 0
+        branch = opened_branch(found, b"")
         with self._finding(where):
             before = b""
-            if branch.parent:
-                first = seq_of(branch.at) + 1
-                before = self._mac_at(branch)
-            self._seals.of(branch.run).check_branch(branch, before)
-        if not line.grow(branch):
+            if found.parent:
+                first = seq_of(found.at) + 1
+                before = self._mac_at(found)
+            branch = opened_branch(found, self._seals.of(found.run).open_branch(found, before))
+        if not line.grow(branch, self._inherited(branch, line)):
             self._find(where, f"it grew from branch {branch.parent}, which is not an older one")
         mac: bytes | None = branch.mac
         expected = row_id(branch.no, first)
@@ -223,6 +227,17 @@ class _Verification:
             mac, expected = row.mac, row.id + 1
         if expected == row_id(branch.no, first):
             self._find(where, "it holds no rows")
+
+    def _inherited(self, branch: Branch, line: Lines) -> int | None:
+        """The newest base at the point of another run from which a fork grew."""
+        if not branch.parent or line.knows(branch.parent):
+            return None
+        with self._finding(f"branch {branch.no}"):
+            parent = self._records.branch(branch.parent)
+            if parent is not None and parent.no < branch.no and parent.run != branch.run:
+                at = self._reader.row(branch.at)
+                return self._reader.cut(at, branch.grown_from[1]).row.base
+        return None
 
     def _mac_at(self, branch: BranchRow) -> bytes:
         found = self._records.rows(branch.at, branch.at)
@@ -243,9 +258,7 @@ class _Verification:
             yield from page
             self._progress(self._rows, self._total)
 
-    def _read_row(
-        self, branch: BranchRow, row: JournalRow, before: bytes | None, line: Lines
-    ) -> None:
+    def _read_row(self, branch: Branch, row: JournalRow, before: bytes | None, line: Lines) -> None:
         self._rows += 1
         where = f"journal row {row.id:#x}"
         with self._finding(where):
@@ -256,7 +269,8 @@ class _Verification:
             for fault in line.read(branch, row.id, decoded):
                 self._find(where, fault)
             for intent in line.new_intents(branch, row.id, decoded):
-                if row.id not in self._records.intended(branch.run, seals.mark(intent)):
+                mark = self._seals.of(self._ledger).mark(intent)
+                if row.id not in self._records.intended(self._ledger, mark):
                     self._find(where, "an effect's intent in it is not indexed")
             for entry in decoded.entries:
                 self._read_values(entry, where)

@@ -1,0 +1,292 @@
+"""The fence: what stands in the ledger of a run, its branches and forks is not done again.
+
+After a rollback or a fork the agent may ask again for what was done on another line of history,
+perhaps in other words. The same intent gets the recorded outcome; the same scope with another
+intent is blocked while an effect stands there that this line does not know of.
+"""
+
+import threading
+from collections.abc import Callable, Iterable
+
+import msgspec
+
+from holdfast.engine.intent import Aim, Meaning, idempotency_key
+from holdfast.engine.question import Question, show
+from holdfast.errors import Blocked
+from holdfast.model.ids import Point, branch_of, point_id
+from holdfast.model.journal import Allowed, Declined, Happened, Intended, Undone
+from holdfast.policy.effects import TAKEN_BACK
+from holdfast.store.marks import SPLIT, intent_mark, key_mark
+from holdfast.store.reader import Placed, Reader
+from holdfast.store.writer import RunWriter
+
+ELSEWHERE = "branch"
+"""How a line of history knows of an effect that it did not begin: another one did."""
+PAGE_ROWS = 8
+
+Outcome = Happened | Declined | Undone
+
+
+class Entered(msgspec.Struct, frozen=True, kw_only=True):
+    """An effect in the ledger, and where its intent is recorded."""
+
+    meant: Intended
+    at: Point
+
+
+class Look(msgspec.Struct, frozen=True, kw_only=True):
+    """What the ledger says of a call: its aim, and the effect elsewhere that it is, if it is one.
+
+    `outcome` is that effect's, None if it is in doubt; `seen` are the rows that were looked at.
+    """
+
+    aim: Aim
+    standing: Entered | None = None
+    outcome: Happened | None = None
+    seen: tuple[int, ...] = ()
+
+
+class _Scope(msgspec.Struct):
+    """What this line of history holds of a scope: keys, and how often each intent was meant."""
+
+    keys: set[str] = msgspec.field(default_factory=set)
+    nth: dict[bytes, int] = msgspec.field(default_factory=dict)
+
+
+class _Others(msgspec.Struct, kw_only=True):
+    """Effects of a scope elsewhere: with the intent of a call, and with others.
+
+    `nth` is the highest number of that intent anywhere, `seen` are the rows looked at.
+    """
+
+    seen: tuple[int, ...]
+    nth: int
+    same: list[Entered] = msgspec.field(default_factory=list)
+    different: list[Entered] = msgspec.field(default_factory=list)
+
+
+class Fates:
+    """What became of the effects of one ledger, wherever that is recorded."""
+
+    def __init__(self, reader: Reader, ledger: int) -> None:
+        self.reader, self.no = reader, ledger
+
+    def rows(self, mark: bytes) -> list[int]:
+        """The rows of the ledger with a mark."""
+        return self.reader.intended(self.no, mark)
+
+    def entered(self, rows: Iterable[int]) -> list[Entered]:
+        """The effects whose intents are recorded in these rows."""
+        wanted = set(rows)
+        return [
+            Entered(meant=entry, at=(placed.id, index))
+            for placed in self.reader.some(wanted)
+            if placed.id in wanted
+            for index, entry in enumerate(placed.row.entries)
+            if isinstance(entry, Intended)
+        ]
+
+    def of(self, effect: Entered) -> Outcome | None:
+        """What became of an effect; None: it is in doubt, or under way."""
+        key = effect.meant.key
+        for placed in self._read(self.rows(key_mark(key))):
+            for entry in placed.row.entries:
+                if isinstance(entry, Undone) and entry.key == key and entry.how in TAKEN_BACK:
+                    return entry
+        mark = intent_mark(effect.meant.call, effect.meant.module)
+        newest: dict[int, int] = {}
+        for each in self.entered(self.rows(mark)):
+            if each.meant.key == key:
+                branch = branch_of(each.at[0])
+                newest[branch] = max(newest.get(branch, 0), each.at[0])
+        said = [self._after(row, key) for _, row in sorted(newest.items())]
+        known = [each for each in said if not _is_elsewhere(each)]
+        happened = [each for each in known if isinstance(each, Happened)]
+        return [*said, *known, *happened][-1] if said else None
+
+    def _after(self, row: int, key: str) -> Outcome | None:
+        """The outcome that follows an intent on its own branch."""
+        end, low = self.reader.end(branch_of(row)), row
+        while low <= end:
+            high = min(end, low + PAGE_ROWS - 1)
+            for placed in self.reader.some(range(low, high + 1)):
+                for entry in placed.row.entries:
+                    if isinstance(entry, Happened | Declined) and entry.key == key:
+                        return entry
+            low = high + 1
+        return None
+
+    def _read(self, rows: list[int]) -> Iterable[Placed]:
+        return (placed for placed in self.reader.some(rows) if placed.id in rows)
+
+
+class Fence:
+    """The fence of one life of a run, which stands on its own line of history."""
+
+    def __init__(self, reader: Reader, writer: RunWriter, is_held: Callable[[int], bool]) -> None:
+        run = writer.run
+        self._reader, self._run, self._is_held = reader, run, is_held
+        self._fates = Fates(reader, run.ledger)
+        root = run.body.id if run.body.origin is None else run.body.origin.root
+        self._lineage = reader.store_id + root.encode("utf-8", "surrogatepass")
+        self._nth: dict[bytes, int] = {}
+        self._taken: set[str] = set()
+        self._scopes: dict[bytes, _Scope] = {}
+        self._ends: dict[int, int] = {}
+        self._lock = threading.Lock()
+
+    def look(self, meaning: Meaning, question: Question, elsewhere: str | None = None) -> Look:
+        """What the ledger says of a new call; `Blocked` where the fence stops it.
+
+        `elsewhere` is the key of an effect that stands at the same place on another line.
+        """
+        with self._lock:
+            if not self._fates.rows(SPLIT):
+                return Look(aim=self._new(meaning, self._meant(meaning)))
+            return self._look(meaning, question, elsewhere)
+
+    def has_changed(self, look: Look) -> bool:
+        """Whether another line of history wrote into the scope since it was looked at."""
+        if not self._fates.rows(SPLIT):
+            return False
+        return look.seen != self._off(look.aim.meaning)
+
+    def stands(self, meaning: Meaning, question: Question) -> bool:
+        """Whether a new call would get the outcome of an effect that stands elsewhere."""
+        with self._lock:
+            if not self._fates.rows(SPLIT):
+                return False
+            return self._same(self._others(meaning, question, None)) is not None
+
+    def _look(self, meaning: Meaning, question: Question, elsewhere: str | None) -> Look:
+        others = self._others(meaning, question, elsewhere)
+        found = self._same(others)
+        if found is not None:
+            each, outcome = found
+            if outcome is None:
+                self._refuse_under_way(each, question)
+            self._taken.add(each.meant.key)
+            aim = Aim(meaning=meaning, nth=each.meant.nth, key=each.meant.key)
+            return Look(aim=aim, standing=each, outcome=outcome, seen=others.seen)
+        aim = self._new(meaning, 1 + others.nth)
+        for each in others.different:
+            if self._stands(each) and not self._is_allowed(aim.key):
+                raise self._blocked(aim.key, question, each, "stands")
+        return Look(aim=aim, seen=others.seen)
+
+    def _others(self, meaning: Meaning, question: Question, elsewhere: str | None) -> _Others:
+        """The effects of the scope that this line of history does not know of."""
+        seen = self._off(meaning)
+        scope = self._scope(meaning)
+        mine = (scope.keys | self._taken) - {elsewhere}
+        found = _Others(seen=seen, nth=scope.nth.get(meaning.intent, -1))
+        entered = self._fates.entered([*seen, *self._rows_of(meaning, elsewhere)])
+        for each in sorted(entered, key=lambda other: other.meant.nth):
+            is_same = _is_same(each, meaning, question)
+            if is_same:
+                found.nth = max(found.nth, each.meant.nth)
+            if each.meant.key not in mine and (is_same or each.meant.about == meaning.about):
+                mine.add(each.meant.key)  # Once, however often it is recorded.
+                (found.same if is_same else found.different).append(each)
+        return found
+
+    def _same(self, others: _Others) -> tuple[Entered, Happened | None] | None:
+        """The first effect with the intent of a call that stands, or is in doubt."""
+        for each in others.same:
+            outcome = self._fates.of(each)
+            if outcome is None or isinstance(outcome, Happened):
+                return each, outcome
+        return None
+
+    def _refuse_under_way(self, each: Entered, question: Question) -> None:
+        owner = self._reader.owner(branch_of(each.at[0])).row.no
+        if owner != self._run.row.no and self._is_held(owner):
+            raise self._blocked(each.meant.key, question, each, "is under way")
+
+    def _stands(self, each: Entered) -> bool:
+        outcome = self._fates.of(each)
+        return outcome is None or isinstance(outcome, Happened)
+
+    def _blocked(self, key: str, question: Question, other: Entered, how: str) -> Blocked:
+        meant = other.meant
+        owner = self._reader.owner(branch_of(other.at[0]))
+        return Blocked(
+            self._run.body.id,
+            show(question.name, question.asked),
+            key,
+            f"{show(meant.call.name, meant.call.asked)} (key {meant.key})",
+            f"{how} at {point_id(owner.body.id, other.at)}",
+        )
+
+    def _is_allowed(self, key: str) -> bool:
+        """Whether a person let it through, in this run: a fork inherits no approval."""
+        own = {branch.no for branch in self._reader.branches(self._run)}
+        rows = [id_ for id_ in self._on(self._fates.rows(key_mark(key))) if branch_of(id_) in own]
+        return any(
+            isinstance(entry, Allowed) and entry.key == key
+            for placed in self._reader.some(rows)
+            for entry in placed.row.entries
+        )
+
+    def _new(self, meaning: Meaning, nth: int) -> Aim:
+        """The next effect with this intent; threads of this life may have more on their way."""
+        nth = max(nth, self._nth.get(meaning.intent, 0))
+        self._nth[meaning.intent] = nth + 1
+        key = idempotency_key(self._lineage, meaning.intent, nth)
+        return Aim(meaning=meaning, nth=nth, key=key)
+
+    def _meant(self, meaning: Meaning) -> int:
+        """How often this was meant before, where there is one line: one more than its newest."""
+        if meaning.intent in self._nth:
+            return 0
+        rows = self._fates.rows(meaning.intent)
+        return 1 + _most(self._fates.entered(rows[-1:]), meaning.intent)
+
+    def _off(self, meaning: Meaning) -> tuple[int, ...]:
+        """The rows of the scope that are not on this line of history."""
+        rows = self._marked(meaning)
+        return tuple(sorted(rows.difference(self._on(rows))))
+
+    def _marked(self, meaning: Meaning) -> set[int]:
+        marks = (meaning.intent, meaning.about, meaning.old)
+        return {row for mark in marks for row in self._fates.rows(mark)}
+
+    def _rows_of(self, meaning: Meaning, key: str | None) -> list[int]:
+        if key is None:
+            return []
+        entered = self._fates.entered(self._on(self._fates.rows(meaning.intent)))
+        return [each.at[0] for each in entered if each.meant.key == key]
+
+    def _on(self, rows: Iterable[int]) -> list[int]:
+        if not self._ends:
+            self._ends = self._reader.ends(self._run.row.head)
+        return [id_ for id_ in rows if id_ <= self._ends.get(branch_of(id_), -1)]
+
+    def _scope(self, meaning: Meaning) -> _Scope:
+        """What stands on this line of history; read once, since later ones are this life's own."""
+        known = self._scopes.get(meaning.about)
+        if known is None:
+            known = self._scopes[meaning.about] = _Scope()
+            for each in self._fates.entered(self._on(self._marked(meaning))):
+                mark = intent_mark(each.meant.call, each.meant.module)
+                known.keys.add(each.meant.key)
+                known.nth[mark] = max(known.nth.get(mark, -1), each.meant.nth)
+        return known
+
+
+def _is_same(each: Entered, meaning: Meaning, question: Question) -> bool:
+    """Whether an effect has the intent of a call; the oldest records name no module."""
+    call = each.meant.call
+    if each.meant.module:
+        return intent_mark(call, each.meant.module) == meaning.intent
+    return (call.name, call.digest) == (question.name, question.digest)
+
+
+def _is_elsewhere(said: Outcome | None) -> bool:
+    return isinstance(said, Declined) and said.how == ELSEWHERE
+
+
+def _most(entered: Iterable[Entered], intent: bytes) -> int:
+    """The highest number among effects of one intent; -1: there is none."""
+    same = (each.meant for each in entered)
+    return max((e.nth for e in same if intent_mark(e.call, e.module) == intent), default=-1)

@@ -1,0 +1,28 @@
+"""Ids of runs and names of points as users give them: checked, and written out in full."""
+
+from typing import TYPE_CHECKING
+
+from holdfast.errors import UsageError
+from holdfast.model.ids import check_run_id
+
+if TYPE_CHECKING:
+    from holdfast.engine.checkpoint import Checkpoint
+
+
+def run_id(given: object) -> str:
+    """`given` if it can name a run; `UsageError` says why it cannot."""
+    if not isinstance(given, str):
+        msg = f"a run id is a string, not {type(given).__name__} {given!r}"
+        raise UsageError(msg)
+    try:
+        return check_run_id(given)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+
+
+def point_name(run: str, at: "str | int | Checkpoint | None") -> str | None:
+    """A point of a run, whose id need not be said again: a turn, `1.17.0`, or the whole name."""
+    if at is None:
+        return None
+    name = str(at) if isinstance(at, str | int) else at.id
+    return name if name.startswith(f"{run}@") else f"{run}@{name.removeprefix('@')}"
