@@ -9,6 +9,7 @@ import holdfast
 from holdfast.clock import SystemClock
 from holdfast.engine.seek import rows_from_turn
 from holdfast.model.journal import TurnEnded
+from holdfast.policy.retention import Retention
 from holdfast.store.backends.base import JournalRow
 from holdfast.store.open import Opened, open_store
 from holdfast.store.reader import Placed
@@ -98,6 +99,35 @@ def test_a_turn_that_never_was_is_not_found(opened: Opened) -> None:
     found = ends(rows_from_turn(opened.reader, run.row.head, 10_000))
 
     assert 10_000 not in found
+
+
+def test_turns_are_found_or_missed_rightly_when_most_of_a_run_was_collected(stage: Stage) -> None:
+    @holdfast.agent(checkpoint=holdfast.every(turns=10))
+    def agent(run: holdfast.Run) -> None:
+        for turn in run.turns():
+            run.state["note"] = think(f"turn {turn}")
+            if turn == LONG:
+                break
+
+    stage.live(agent)
+    with stage.open() as store:
+        assert store.gc(Retention(every=50)).rows > LONG // 2
+        kept = {point.turn for point in store.checkpoints(RUN)}
+
+        missed: dict[int, str] = {}
+        for turn in range(LONG):
+            try:
+                point, state = store.restore(f"{RUN}@{turn}")
+            except holdfast.UnknownCheckpoint as error:
+                missed[turn] = str(error)
+            else:
+                assert (turn, {"note": text(f"turn {turn}", 600)}) == (point.turn, state)
+        with pytest.raises(holdfast.UnknownCheckpoint, match=f"turn {LONG} .* has not ended"):
+            store.restore(f"{RUN}@{LONG}")
+    assert 2 < len(kept) < LONG // 10
+    assert kept.isdisjoint(missed)
+    assert len(missed) > LONG // 2
+    assert all("garbage collection removed" in said for said in missed.values())
 
 
 def test_a_turn_of_a_long_run_is_found_in_a_few_looks(

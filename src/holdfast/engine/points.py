@@ -160,19 +160,21 @@ class Points:
 
     def _turn(self, run: Run, turn: int) -> Point:
         found: Point | None = None
+        is_past = False  # A later turn has ended, so this one had; if it is missing, gc took it.
         for placed in rows_from_turn(self._reader, run.row.head, turn):
             for index, entry in _places(placed):
                 if isinstance(entry, TurnEnded | Forked) and entry.turn == turn:
                     found = placed.id, index
-                elif isinstance(entry, TurnEnded) and entry.turn > turn:
-                    break
-            else:
-                continue
-            break
-        if found is None:
-            why = f"turn {turn} of run {run.body.id!r} has not ended"
-            raise UnknownCheckpoint(f"{run.body.id}@{turn}", str(self._path), why)
-        return found
+                is_past = is_past or (isinstance(entry, TurnEnded) and entry.turn > turn)
+            if is_past:
+                break
+        if found is not None:
+            return found
+        name = f"{run.body.id}@{turn}"
+        why = f"turn {turn} of run {run.body.id!r} has not ended"
+        if is_past:
+            why = f"garbage collection removed what {name} was made of"
+        raise UnknownCheckpoint(name, str(self._path), why)
 
     def rows(self, point: Point) -> list[Placed]:
         """The rows that the state at a point is made of; nothing after the point."""
