@@ -19,6 +19,7 @@ from holdfast.errors import (
     Fenced,
     HoldfastError,
     InDoubt,
+    InvalidState,
     KeyNeeded,
     KeyUnusable,
     NestedCall,
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
     from holdfast.engine.notify import Notify
     from holdfast.engine.register import register
     from holdfast.engine.run import Run
+    from holdfast.engine.validate import validate
     from holdfast.model.journal import Usage
     from holdfast.model.limits import SLA, Every, every
     from holdfast.model.run import RunInfo, Status
@@ -82,6 +84,7 @@ else:
             "Notify": "holdfast.engine.notify",
             "register": "holdfast.engine.register",
             "Run": "holdfast.engine.run",
+            "validate": "holdfast.engine.validate",
             "Usage": "holdfast.model.journal",
             "SLA": "holdfast.model.limits",
             "Every": "holdfast.model.limits",
@@ -111,6 +114,7 @@ __all__ = [
     "Fenced",
     "HoldfastError",
     "InDoubt",
+    "InvalidState",
     "KeyNeeded",
     "KeyUnusable",
     "NestedCall",
@@ -158,4 +162,5 @@ __all__ = [
     "plain",
     "register",
     "step",
+    "validate",
 ]

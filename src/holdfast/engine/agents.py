@@ -25,7 +25,9 @@ class Agent(Generic[P, R_co]):
         checkpoint: Every | None = None,
         sla: SLA | None = None,
         optional: Iterable[str] = (),
+        validate: tuple[Any, ...] = (),
     ) -> None:
+        self.validate = validate
         self.optional = (optional,) if isinstance(optional, str) else tuple(optional)
         self.fn, self.version, self.checkpoint, self.sla = fn, version, checkpoint, sla
         self.name, self.module = fn.__qualname__, fn.__module__

@@ -18,6 +18,7 @@ from holdfast.engine.logs import log
 from holdfast.engine.question import KEY, Shape, name_of
 from holdfast.engine.run import Run
 from holdfast.engine.session import Frame
+from holdfast.engine.validate import Check, validators
 from holdfast.errors import NestedCall, NotInRun, UsageError
 from holdfast.model.limits import SLA, Every
 from holdfast.store.codec import values
@@ -54,6 +55,7 @@ def agent(
     checkpoint: Every | None = None,
     sla: SLA | None = None,
     optional: str | Iterable[str] = (),
+    validate: Check | Iterable[Check] = (),
 ) -> Callable[[Callable[Concatenate[Run, P], R]], Agent[P, R]]: ...
 def agent(
     fn: Callable[..., Any] | None = None,
@@ -63,18 +65,24 @@ def agent(
     checkpoint: Every | None = None,
     sla: SLA | None = None,
     optional: str | Iterable[str] = (),
+    validate: Check | Iterable[Check] = (),
 ) -> Any:
     """Declare an agent: a function that takes a `Run` first.
 
     `version` is recorded with its runs, `checkpoint` marks turns as checkpoints
     (`holdfast.every(turns=n)`), `sla` is the promise its runs are held to, `optional` names the
-    sections of the state that a restart may go on without.
+    sections of the state that a restart may go on without, `validate` what its states must pass.
     """
 
     def declare(fn: Callable[..., Any]) -> Agent[..., Any]:
         _refuse_generator("agent", fn)
         made: Agent[..., Any] = Agent(
-            fn, version=version, checkpoint=checkpoint, sla=sla, optional=optional
+            fn,
+            version=version,
+            checkpoint=checkpoint,
+            sla=sla,
+            optional=optional,
+            validate=validators(validate),
         )
         values.learn(fn)
         agents.declare(made)

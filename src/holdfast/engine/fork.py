@@ -9,7 +9,7 @@ from holdfast.capture.paths import parse, put
 from holdfast.clock import Clock
 from holdfast.engine.fence import ELSEWHERE
 from holdfast.engine.points import Points
-from holdfast.engine.restore import state_at
+from holdfast.engine.restore import rows_at, state_at
 from holdfast.errors import UnknownCheckpoint, UsageError
 from holdfast.model.ids import Point, branch_of, point_id
 from holdfast.model.journal import (
@@ -74,7 +74,7 @@ def fork(opened: Opened, points: Points, clock: Clock, run: Run, wanted: Fork) -
         holder=holder,
         origin=ledger,
     )
-    delta = edited(opened, points, cut, wanted.edits)
+    delta = edited(opened, cut, wanted.edits)
     forked = Forked(now, run.body.id, cut.at.id, cut.turn, delta, holder, wanted.reason)
     entries: list[Entry] = [forked, *left_open(opened.reader, cut, now)]
     if not writer.fork(opened.committer, opened.reader.seals, body, cut.at, entries):
@@ -140,14 +140,14 @@ def _not_begun(meant: Intended, now: float) -> Declined:
     return Declined(meant.call, meant.key, None, now, 0.0, ELSEWHERE)
 
 
-def edited(opened: Opened, points: Points, cut: Cut, edits: Mapping[str, object]) -> bytes | None:
+def edited(opened: Opened, cut: Cut, edits: Mapping[str, object]) -> bytes | None:
     """The change of the state that `edits` make at a point: values by their path."""
     if not edits:
         return None
     if cut.turn < 0:
         msg = "the state can be changed at the end of a turn only; name one, such as run-42@7"
         raise UsageError(msg)
-    state = state_at(opened.reader, points.rows(cut.point))
+    state = state_at(opened.reader, rows_at(opened.reader, cut.point))
     assert state is not None
     for path, value in edits.items():
         put(state.root, parse(path), value)

@@ -11,6 +11,7 @@ from holdfast import failpoint
 from holdfast.clock import Clock
 from holdfast.engine.agents import Agent
 from holdfast.engine.ask import still_waiting
+from holdfast.engine.back import go_back
 from holdfast.engine.facts import facts_of
 from holdfast.engine.faults import describe, to_error, to_exception
 from holdfast.engine.question import show
@@ -31,6 +32,7 @@ from holdfast.errors import (
     UsageError,
     Waiting,
 )
+from holdfast.model.ids import Point
 from holdfast.model.journal import Entry, Facts, Failed, Finished, Resumed, Started
 from holdfast.model.run import Holder, RunBody, Status
 from holdfast.store.codec import values
@@ -43,7 +45,8 @@ from holdfast.store.writer import RunWriter, create, take_up
 class Order(msgspec.Struct, frozen=True, kw_only=True):
     """What `store.run` or `store.restart` asks for.
 
-    `is_restart` tries a failed run again with its recorded arguments.
+    `is_restart` tries a failed run again with its recorded arguments; `back` is a turn's end to go
+    on from instead of the newest one.
     """
 
     agent: Agent[..., Any]
@@ -53,6 +56,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     is_restart: bool = False
     is_redo: bool = False
     reason: str | None = None
+    back: Point | None = None
 
 
 class Done(msgspec.Struct, frozen=True, kw_only=True):
@@ -157,7 +161,9 @@ class Launcher:
             return done
         facts = facts_of(order.agent, self._environment)
         writer = self.take(found, order.agent.version, facts)
-        if order.is_redo:
+        if order.back is not None:
+            go_back(writer, reader, self._clock, order.back, order.reason)
+        elif order.is_redo:
             redo_turn(writer, reader, self._clock, order.reason)
         session = self._session(order, writer, is_resumed=True)
         session.log.info("continues under epoch %d", writer.run.row.epoch)
@@ -194,6 +200,7 @@ class Launcher:
             is_held=self._opened.leases.is_held,
         )
         session.sections.allow_missing(order.agent.optional)
+        session.validators = order.agent.validate
         return session
 
     def _agree(self, order: Order, found: StoredRun) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -262,6 +269,7 @@ class Launcher:
         data = values.encode(value, path="the result of the run")
         now = self._clock.now()
         session.sections.capture()
+        session.refuse_invalid("at the end of the run")
         finished = Finished(now, self._opened.chunks.keep(data), session.state.delta())
         body = msgspec.structs.replace(session.writer.run.body, status=Status.FINISHED, ended=now)
         ticket = session.record(finished, body=body)[2]

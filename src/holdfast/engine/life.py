@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from msgspec.structs import replace
+
 from holdfast import failpoint
 from holdfast.clock import Clock
 from holdfast.engine import context
@@ -82,9 +84,12 @@ class Lives:
                 begun.session.writer.finish(ticket)
                 failpoint.reach("run.ended")
             except Exception as error:  # noqa: BLE001 recorded, then raised
-                failed = self._launcher.fail(begun.session, error)
-                raise failed from failed.__cause__
-            return result
+                if begun.session.back is None:
+                    failed = self._launcher.fail(begun.session, error)
+                    raise failed from failed.__cause__
+            else:
+                return result
+        return self._carry_out(_back(order, begun.session), begun_with)
 
     async def acarry_out(self, order: Order) -> Any:  # noqa: ANN401 the agent's own result
         """Carry an order out while the event loop goes on; a synchronous agent gets a thread."""
@@ -111,9 +116,12 @@ class Lives:
                 await begun.session.writer.afinish(ticket)
                 failpoint.reach("arun.ended")
             except Exception as error:  # noqa: BLE001 recorded, then raised
-                failed = await asyncio.to_thread(self._launcher.fail, begun.session, error)
-                raise failed from failed.__cause__
-            return result
+                if begun.session.back is None:
+                    failed = await asyncio.to_thread(self._launcher.fail, begun.session, error)
+                    raise failed from failed.__cause__
+            else:
+                return result
+        return await self.acarry_out(_back(order, begun.session))
 
     def _begin(self, order: Order, leash: "Leash") -> Life | Done:
         begun = self._launcher.begin(order)
@@ -202,6 +210,11 @@ class Leash:
                 self._is_cut = True
                 if self._session is not None:
                     self._let_go(self._session)
+
+
+def _back(order: Order, session: Session) -> Order:
+    """The order to carry on from the point before, which a restored state made necessary."""
+    return replace(order, back=session.back, is_redo=False, reason=str(session.stopped))
 
 
 def _refuse_nested(order: Order) -> None:

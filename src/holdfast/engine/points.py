@@ -9,18 +9,15 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from msgspec.structs import replace
-
 from holdfast.capture.diff import Change, diff
 from holdfast.capture.digest import digest
 from holdfast.capture.tracked import plain
-from holdfast.engine.restore import PrunedAway, is_there, rows_to, state_at
+from holdfast.engine.restore import PrunedAway, is_there, rows_at, state_at
 from holdfast.engine.seek import rows_from_turn
 from holdfast.errors import Damaged, UnknownCheckpoint
 from holdfast.model.ids import Point, branch_of, parse_point, point_id, row_id, seq_of
 from holdfast.model.journal import (
     Answer,
-    Based,
     Entry,
     Facts,
     Finished,
@@ -88,7 +85,7 @@ class Points:
         self, teller: "_Teller", entry: Place, point: Point, before: Sequence[Point]
     ) -> "Checkpoint":
         if isinstance(entry, Finished | Forked):
-            return teller.tell(point, self.rows(point))
+            return teller.tell(point, rows_at(self._reader, point))
         parent = before[-1] if before else None
         turn = entry.turn
         return teller.form(point, entry, parent, turn, (entry.used, entry.steps))
@@ -99,7 +96,7 @@ class Points:
         `Damaged` if that is not the state it was made of.
         """
         run, point = self.find(name)
-        rows = self.rows(point)
+        rows = rows_at(self._reader, point)
         told = _Teller(self._reader, run.body.id).tell(point, rows)
         entry = rows[-1].row.entries[point[1]]
         state: Any
@@ -175,16 +172,6 @@ class Points:
         if is_past:
             why = f"garbage collection removed what {name} was made of"
         raise UnknownCheckpoint(name, str(self._path), why)
-
-    def rows(self, point: Point) -> list[Placed]:
-        """The rows that the state at a point is made of; nothing after the point."""
-        row, index = point
-        placed = self._reader.row(row)
-        after = placed.row.entries[index + 1 : index + 2]
-        if after and isinstance(after[0], Based):
-            return [_cut(placed, index + 2)]  # The whole state, written with that turn's end.
-        rows = list(rows_to(self._reader, branch_of(row), point))
-        return [*rows[:-1], _cut(rows[-1], index + 1)]
 
 
 class _Teller:
@@ -288,10 +275,6 @@ def _places(placed: Placed) -> Iterator[tuple[int, Place]]:
     for index, entry in enumerate(placed.row.entries):
         if isinstance(entry, Place) and not (isinstance(entry, Forked) and entry.turn < 0):
             yield index, entry
-
-
-def _cut(placed: Placed, end: int) -> Placed:
-    return replace(placed, row=replace(placed.row, entries=placed.row.entries[:end]))
 
 
 def _is_copy(placed: Placed, index: int) -> bool:

@@ -3,6 +3,8 @@
 import contextlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
+from msgspec.structs import replace
+
 from holdfast.capture.lift import rows_needed
 from holdfast.capture.node import step
 from holdfast.capture.state import State
@@ -127,6 +129,21 @@ def _unpruned(rows: Iterable[Placed]) -> Iterator[Placed]:
 
 def _is_pruned(placed: Placed) -> bool:
     return any(isinstance(entry, Pruned) for entry in placed.row.entries)
+
+
+def rows_at(reader: Reader, point: Point) -> list[Placed]:
+    """The rows that the state at a point is made of; nothing after the point."""
+    row, index = point
+    placed = reader.row(row)
+    after = placed.row.entries[index + 1 : index + 2]
+    if after and isinstance(after[0], Based):
+        return [_cut(placed, index + 2)]  # The whole state, written with that turn's end.
+    rows = list(rows_to(reader, branch_of(row), point))
+    return [*rows[:-1], _cut(rows[-1], index + 1)]
+
+
+def _cut(placed: Placed, end: int) -> Placed:
+    return replace(placed, row=replace(placed.row, entries=placed.row.entries[:end]))
 
 
 def _build(

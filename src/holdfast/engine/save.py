@@ -31,6 +31,7 @@ def save(
         session.replay(record)
         return point_id(session.id, (record.row, record.index)), None
     session.sections.capture()
+    session.refuse_invalid("at run.checkpoint")
     sections = [only] if isinstance(only, str) else None if only is None else list(only)
     with session.state.lock:  # No thread of the run changes what is hashed after it was encoded.
         state = plain(_sections(session.state.root, sections))

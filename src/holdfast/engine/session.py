@@ -22,7 +22,9 @@ from holdfast.engine.question import Question
 from holdfast.engine.reading import Record, key_of
 from holdfast.engine.restore import Sources
 from holdfast.engine.sections import Sections
-from holdfast.errors import Diverged, InDoubt, NestedCall, UsageError
+from holdfast.engine.validate import Validator, first_fault
+from holdfast.errors import Diverged, InDoubt, InvalidState, NestedCall, UsageError
+from holdfast.model.ids import Point
 from holdfast.model.journal import (
     Answer,
     Based,
@@ -102,6 +104,8 @@ class Session:
         self.outside_rows: list[int] = []
         self.bytes_since_base = 0
         self.stopped: BaseException | None = None
+        self.validators: Sequence[Validator[Any]] = ()
+        self.back: Point | None = None
         self.is_over = False
         self.doing: dict[str, Call] = {}
         self.ledger: Ledger | None = None
@@ -187,6 +191,12 @@ class Session:
             self.book.close(scope)
         except Diverged as error:
             raise self.stop(error) from None
+
+    def refuse_invalid(self, when: str) -> None:
+        """Raise `InvalidState` before anything is published that fails a validator."""
+        found = first_fault(self.validators, self.state.root)
+        if found is not None:
+            raise InvalidState(self.id, *found, when)
 
     def refuse_doubt(self, *, is_end: bool = False) -> None:
         """A turn or the run ends: an effect whose outcome is not known stops it as in doubt."""

@@ -3,10 +3,12 @@
 from collections.abc import Iterable
 
 from holdfast import failpoint
+from holdfast.engine.back import newest_passing
 from holdfast.engine.restore import rows_to, state_at
 from holdfast.engine.save import seal
 from holdfast.engine.session import Session
-from holdfast.errors import HoldfastError, UsageError
+from holdfast.engine.validate import first_fault
+from holdfast.errors import HoldfastError, InvalidState, UsageError
 from holdfast.model.ids import Point, ranges
 from holdfast.model.journal import Based, LoopLeft, TurnEnded
 from holdfast.model.sections import Declared
@@ -81,6 +83,7 @@ class Loops:
             session = self._session
             assert session.history is not None
             self._put_in_place(session.history.rows)
+            self._refuse_invalid()
             self._is_restored = True
             session.log.info("restored the state at the end of turn %d", self._next_turn - 1)
 
@@ -96,6 +99,30 @@ class Loops:
         assert state is not None
         session.state.adopt(state)
         session.sections.restore(state.lost, self._next_turn)
+
+    def _refuse_invalid(self) -> None:
+        """A restored state that fails a validator: go back to the newest point that passes.
+
+        Where effects were done since, that is for a person to decide: they would be done again.
+        """
+        session, last = self._session, self._next_turn - 1
+        found = first_fault(session.validators, session.state.root)
+        if found is None:
+            return
+        validator, why = found
+        optional = session.sections.optional
+        back = newest_passing(session.reader, session.writer.run, session.validators, optional)
+        if back is None:
+            why += "; no point before it passes"
+        elif not back.is_free:
+            why += f"; turn {back.turn} passes, but effects or questions stand after it"
+        else:
+            session.back = back.point
+            why += f"; the run goes back to the end of turn {back.turn}"
+        when = f"at the end of turn {last}, as restored,"
+        error = session.stop(InvalidState(session.id, validator, why, when))
+        session.log.error("%s", error)
+        raise error
 
     def open_turn(self, loop: int) -> int:
         """The next turn begins."""
@@ -118,12 +145,14 @@ class Loops:
         session.refuse_doubt()
         session.sections.capture()
         every = session.cadence
+        is_marked = every is not None and (turn + 1) % every.turns == 0
+        if is_marked or every is None:
+            session.refuse_invalid(f"at the end of turn {turn}")
         failpoint.reach("turn.ending")
         began, now = session.clock.monotonic(), session.clock.now()
         with session.state.lock:  # Change, base and hash are of the same moment.
             delta = session.state.delta()
             based = self._based(turn, loop + is_loop_over, is_beside=delta is not None)
-            is_marked = every is not None and (turn + 1) % every.turns == 0
             mark = seal(session, session.state.root, began) if is_marked else None
         used, steps = session.used, session.steps
         ended = TurnEnded(turn, loop, now, delta, mark, is_loop_over, used, steps)

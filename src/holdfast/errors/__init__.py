@@ -24,6 +24,7 @@ HoldfastError
 │   ├── RunFailed              the run ended with an error
 │   ├── InDoubt                an effect may or may not have happened
 │   ├── Blocked                an effect about the same thing stands on another branch or fork
+│   ├── InvalidState           a validator refuses the state
 │   ├── Diverged               the code asks something else than the journal recorded
 │   ├── Waiting                the run waits for a person
 │   └── Fenced                 another process took the run over
@@ -65,6 +66,7 @@ from holdfast.errors.stopped import (
     Expired,
     Fenced,
     InDoubt,
+    InvalidState,
     NotDone,
     Rejected,
     RunFailed,
@@ -115,6 +117,7 @@ __all__ = [
     "Fenced",
     "HoldfastError",
     "InDoubt",
+    "InvalidState",
     "KeyNeeded",
     "KeyUnusable",
     "NestedCall",

@@ -102,6 +102,25 @@ class Waiting(RunStopped):
         )
 
 
+class InvalidState(RunStopped):
+    """A validator refuses the state; nothing of it was published."""
+
+    remedy = (
+        "fix what makes the state so, then restart (`--redo-turn` where the code now differs); "
+        "or roll the run back to a checkpoint that passes"
+    )
+
+    def __init__(self, run: str, validator: str, why: str, when: str) -> None:
+        super().__init__(run, validator, why, when)
+        self.run, self.validator, self.why, self.when = run, validator, why, when
+
+    def __str__(self) -> str:
+        return (
+            f"run {self.run}: the state {self.when} is invalid: {self.validator}: {self.why}; "
+            f"{self.remedy}"
+        )
+
+
 class Fenced(RunStopped):
     """Another process took the run over; this one wrote nothing more."""
 

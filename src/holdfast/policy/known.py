@@ -90,6 +90,7 @@ NAMES: dict[tuple[str, str], FailureKind] = {
     # Holdfast's own
     ("holdfast", "Damaged"): _CORRUPTION,
     ("holdfast", "InDoubt"): _DOUBT,
+    ("holdfast", "InvalidState"): FailureKind.INVALID,
     ("holdfast", "Fenced"): _CRASH,
     ("holdfast", "RunHeld"): _TRANSIENT,
     ("holdfast", "StoreBusy"): _TRANSIENT,
