@@ -34,8 +34,10 @@ ELSEWHERE = {
     *("run.admitting", "run.admitted", "run.forking", "run.forked"),
     *("fence.opening", "fence.opened", "effect.adopting", "effect.adopted"),
     *("doubt.adopting", "doubt.adopted"),
+    *("gc.removing", "gc.removed", "gc.deleting", "gc.deleted", "gc.pruning", "gc.pruned"),
+    *("pin.writing", "pin.written", "file.removing", "file.removed"),
 }
-"""What no plain run gets to: import, fork and rollback, which tests of their own kill."""
+"""What no plain run gets to: import, fork, rollback and gc, which tests of their own kill."""
 
 every_agent = pytest.mark.parametrize("agent", KILLED)
 

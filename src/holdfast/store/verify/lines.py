@@ -20,6 +20,7 @@ class Lines:
         self._parents: dict[int, tuple[int, Point]] = {}
         self._inherited: dict[int, int] = {}
         self._baseless: set[int] = set()
+        self._pruned: set[int] = set()  # rows that may have held a base
 
     def grow(self, branch: Branch, inherited: int | None = None) -> bool:
         """A branch begins; False if what it says to have grown from is no branch before it.
@@ -51,13 +52,21 @@ class Lines:
                 self.epoch = max(self.epoch, entry.epoch)
             elif isinstance(entry, journal.Based):
                 self._bases[branch.no].append((id_, index))
+            elif isinstance(entry, journal.Pruned):
+                self._pruned.add(id_)
         if row.entries:
             self.last[branch.no] = row.entries[-1]
         else:
             yield "it holds no entries"
-        if row.base != self._newest_base(branch.no, (id_, ALL)) and branch.no not in self._baseless:
+        if not self._fits(branch.no, id_, row) and branch.no not in self._baseless:
             self._baseless.add(branch.no)  # One damaged base is one finding, not one for each row.
             yield f"it names {row.base:#x} as its base, which is not the newest before it"
+
+    def _fits(self, branch: int, id_: int, row: journal.Row) -> bool:
+        """Whether a row names the newest base before it, as far as that can still be known."""
+        if id_ in self._pruned or row.base in self._pruned:
+            return True
+        return row.base == self._newest_base(branch, (id_, ALL))
 
     def _newest_base(self, branch: int, until: Point) -> int:
         inherited = -1

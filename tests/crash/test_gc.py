@@ -1,0 +1,133 @@
+"""Garbage collected while others write and die: nothing that a row names is ever lost."""
+
+import os
+import random
+import signal
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import holdfast
+from holdfast.policy.retention import Retention
+from holdfast.store.verify import verify
+from holdfast.testing.kill import Failpoint, run
+
+pytestmark = pytest.mark.crash
+
+WRITERS = 8
+ROUNDS = int(os.environ.get("HOLDFAST_GC_ROUNDS", "6"))
+TEXTS = 6
+"""So few that writers share them all the time, and garbage is soon named again."""
+RULES = Retention(last=2, runs_last=3)
+
+KILLED_AT = (
+    *("gc.removing", "gc.removed", "file.removing", "file.removed"),
+    *("gc.deleting", "gc.deleted", "gc.pruning", "gc.pruned"),
+    *("pin.writing", "pin.written"),
+)
+COLLECT = """
+import sys, holdfast
+with holdfast.open(sys.argv[1]) as store:
+    store.pin("run-0")
+    store.gc(holdfast.Retention(last=2, runs_last=2))
+"""
+
+
+def text(number: int) -> str:
+    return f"{number:04d}" * 20_000
+
+
+@holdfast.step
+def think(number: int) -> str:
+    return f"thought {number} " * 30
+
+
+@holdfast.agent(checkpoint=holdfast.every(turns=1))
+def writer(run: holdfast.Run, seed: int, turns: int) -> str:
+    chance = random.Random(seed)  # noqa: S311 a seed, not a secret
+    run.state["thoughts"] = []
+    for turn in run.turns():
+        run.state["thoughts"] = [*run.state["thoughts"][-1:], think(turn)]
+        run.state["text"] = text(chance.randrange(TEXTS))
+        if turn + 1 == turns:
+            return "written"
+    raise AssertionError
+
+
+@pytest.mark.parametrize("failpoint", KILLED_AT)
+def test_a_killed_collection_leaves_a_whole_store_and_is_finished_by_the_next(
+    tmp_path: Path, failpoint: str
+) -> None:
+    with holdfast.open(tmp_path / "store") as store:
+        for number in range(4):
+            store.run(writer, number, 60, id=f"run-{number}")
+        before = {run.id: store.restore(run.id)[1] for run in store.runs()}
+        store._opened.chunks.keep(text(99).encode())  # noqa: SLF001 left by a writer that died
+
+    command = [sys.executable, "-c", COLLECT, str(tmp_path / "store")]
+    killed = run(command, at=Failpoint(name=failpoint))
+    assert killed.was_killed, killed.output
+    with holdfast.open(tmp_path / "store") as store:
+        assert_whole(store)
+        assert {
+            each.id: store.restore(each.id)[1] for each in store.runs()
+        }.items() <= before.items()
+
+    assert 0 == run(command).status
+    with holdfast.open(tmp_path / "store") as store:
+        assert ["run-3", "run-2", "run-0"] == [each.id for each in store.runs()]
+        assert_whole(store)
+
+
+def test_nothing_a_row_names_is_lost_while_writers_write_and_die(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    chance = random.Random("writers and a collector")  # noqa: S311 a seed, not a secret
+    killed = removed = pruned = values = 0
+    for number in range(ROUNDS):
+        writers = [start(tmp_path, number, n) for n in range(WRITERS)]
+        end = time.monotonic() + 1.5
+        with holdfast.open(tmp_path / "store") as store:
+            while time.monotonic() < end:
+                done = store.gc(RULES)
+                removed += len(done.runs)
+                pruned, values = pruned + done.rows, values + done.values
+                if chance.random() < 0.5 and writers:
+                    os.kill(writers[chance.randrange(len(writers))], signal.SIGKILL)
+        for pid in writers:
+            os.kill(pid, signal.SIGKILL) if chance.random() < 0.3 else None
+            _, status = os.waitpid(pid, 0)
+            killed += os.WIFSIGNALED(status)
+        with holdfast.open(tmp_path / "store") as store:
+            assert_whole(store)
+    with capsys.disabled():
+        sys.stdout.write(
+            f"\ngc: {ROUNDS} rounds of {WRITERS} writers, {killed} killed; removed {removed} runs, "
+            f"{values} values, pruned {pruned} rows; lost 0\n"
+        )
+    assert killed
+    assert values
+
+
+def start(place: Path, number: int, n: int) -> int:
+    """A child that writes; forked, since eight interpreters would take too long to start."""
+    pid = os.fork()
+    if pid == 0:
+        try:
+            write(place, number, n)
+        finally:
+            os._exit(0)
+    return pid
+
+
+def write(place: Path, number: int, n: int) -> None:
+    with holdfast.open(place / "store") as store:
+        for turn in range(20):
+            id_ = f"run-{number}-{n}-{turn}"
+            store.run(writer, number * 100 + n * 10 + turn, 12, id=id_)
+
+
+def assert_whole(store: holdfast.Store) -> None:
+    assert [] == verify(store._opened, deep=True).findings  # noqa: SLF001 no public way in yet

@@ -1,0 +1,260 @@
+"""Garbage collection as a user meets it: what goes, what stays and why, and that the rest works."""
+
+from pathlib import Path
+
+import pytest
+
+import holdfast
+from holdfast.engine.handle import Store
+from holdfast.engine.handle import open as open_store
+from holdfast.policy.retention import Retention
+from holdfast.report.timeline import timeline
+from holdfast.store.gc import objects
+from holdfast.store.verify import verify
+
+KEPT = Retention(last=3)
+
+
+def blob(number: int) -> str:
+    """A text large enough to lie in a file of its own."""
+    return f"{number:06d}" * 20_000
+
+
+@holdfast.step
+def think(turn: int) -> str:
+    return f"thought {turn} " * 40
+
+
+@holdfast.effect(key="turn")
+def pay(turn: int) -> str:
+    return f"paid {turn}"
+
+
+@holdfast.agent(checkpoint=holdfast.every(turns=2))
+def forgetful(run: holdfast.Run, turns: int) -> int:
+    """Keeps its last thoughts only, and one large text that changes."""
+    run.state.setdefault("thoughts", [])
+    for turn in run.turns():
+        run.state["thoughts"] = [*run.state["thoughts"][-2:], think(turn)]
+        run.state["document"] = blob(turn // 5)
+        if turn % 20 == 7:
+            pay(turn)
+        if turn + 1 == turns:
+            return turn
+    raise AssertionError
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return open_store(tmp_path / "store")
+
+
+def states(store: Store, run: str) -> dict[str, object]:
+    return {each.id: store.restore(each.id)[1] for each in store.checkpoints(run)}
+
+
+def files(store: Store) -> int:
+    return sum(1 for path in (store.path / "objects").rglob("*") if path.is_file())
+
+
+def effects(store: Store) -> list[tuple[str | None, str | None]]:
+    """Keys and outcomes of the run's effects, as `show` tells them."""
+    reader = store._opened.reader  # noqa: SLF001 a timeline is read without a handle
+    run = reader.find("run")
+    assert run is not None
+    events = timeline(reader, run).events
+    return [(event.key, event.value) for event in events if event.kind == "effect"]
+
+
+def is_whole(store: Store) -> bool:
+    return [] == verify(store._opened, deep=True).findings  # noqa: SLF001 no public way in yet
+
+
+def test_old_checkpoints_go_and_what_is_kept_is_restored_as_it_was(store: Store) -> None:
+    store.run(forgetful, 100, id="run")
+    before = states(store, "run")
+    newest = store.restore("run")[1]
+    plan = store.plan_gc(KEPT)
+    stay = [fate.id for fate in plan.checkpoints if fate.is_kept]
+
+    done = store.gc(KEPT)
+
+    assert 3 == len(stay)
+    assert plan.rows == done.rows > 30
+    after = states(store, "run")
+    assert set(stay) <= set(after) < set(before)
+    assert all(before[name] == state for name, state in after.items())
+    assert newest == store.restore("run")[1]
+    assert is_whole(store)
+    assert store.plan_gc(KEPT).is_empty
+
+
+def test_a_pruned_point_is_said_to_be_removed(store: Store) -> None:
+    store.run(forgetful, 100, id="run")
+    gone = {each.id for each in store.checkpoints("run")}
+    store.gc(KEPT)
+    gone -= {each.id for each in store.checkpoints("run")}
+
+    for name in [*sorted(gone)[:3], "run@12"]:
+        with pytest.raises(
+            holdfast.UnknownCheckpoint, match=r"garbage collection removed|no check"
+        ):
+            store.restore(name)
+
+
+def test_effects_are_never_pruned(store: Store) -> None:
+    store.run(forgetful, 100, id="run")
+    before = effects(store)
+
+    assert store.gc(KEPT).rows > 30
+
+    assert before == effects(store)
+    assert [f"'paid {turn}'" for turn in (7, 27, 47, 67, 87)] == [value for _, value in before]
+
+
+def test_large_values_that_nothing_names_go(store: Store) -> None:
+    store.run(forgetful, 100, id="run")
+    assert 20 == files(store)
+
+    done = store.gc(KEPT)
+
+    assert done.values == 20 - files(store) > 10
+    assert is_whole(store)
+
+
+def test_a_value_kept_but_not_yet_named_is_written_again_by_its_commit(store: Store) -> None:
+    @holdfast.agent
+    def collecting(run: holdfast.Run) -> str:
+        for _turn in run.turns():
+            run.state["document"] = blob(1)
+            run.state["answer"] = produce()
+            break
+        run.state["document"] = blob(2)
+        return "done"
+
+    @holdfast.step
+    def produce() -> str:
+        # The state's own text is kept when the turn ends; here garbage goes in between.
+        store.gc(KEPT)
+        return blob(3)
+
+    assert "done" == store.run(collecting, id="run")
+    store.gc(KEPT)
+    assert is_whole(store)
+    assert blob(2) == store.restore("run")[1]["document"]
+
+
+def test_a_value_that_is_named_between_the_marks_stays(store: Store) -> None:
+    opened = store._opened  # noqa: SLF001 the moment between the marks is not public
+    opened.chunks.keep(blob(5 // 5).encode())
+    named = objects.Named(opened)
+    garbage = objects.unnamed(opened, named)
+    data = blob(0)
+
+    @holdfast.agent
+    def keeper(run: holdfast.Run) -> str:
+        for _turn in run.turns():
+            run.state["document"] = data
+            break
+        return "kept"
+
+    assert 1 == len(garbage)
+    store.run(keeper, id="run")
+    late = objects.unnamed(opened, objects.Named(opened))
+    assert garbage == late
+    assert 2 == len(list(opened.objects.ids()))
+    assert garbage == objects.remove(opened, named, list(opened.objects.ids()))
+    assert is_whole(store)
+
+
+def test_ended_runs_go_and_their_numbers_are_not_given_again(store: Store) -> None:
+    for number in range(4):
+        store.run(forgetful, 10, id=f"run-{number}")
+    store.pin("run-0")
+    rules = Retention(runs_last=1)
+    plan = {fate.id: fate for fate in store.plan_gc(rules).runs}
+
+    done = store.gc(rules)
+
+    assert ["pinned"] == list(plan["run-0"].why)
+    assert ["run-1", "run-2"] == list(done.runs)
+    assert ["run-3", "run-0"] == [run.id for run in store.runs()]
+    store.unpin("run-0")
+    assert ["run-0"] == list(store.gc(rules).runs)
+    store.run(forgetful, 10, id="new")
+    assert store.get("new").branch > 4
+    assert is_whole(store)
+
+
+def test_a_run_that_a_fork_grows_from_stays(store: Store) -> None:
+    store.run(forgetful, 10, id="parent")
+    store.fork("parent", at="parent@3", new_id="child")
+
+    plan = {fate.id: fate for fate in store.plan_gc(Retention(runs_last=1)).runs}
+
+    assert "a fork grows from it" in plan["parent"].why
+    assert "it has not ended: running" in plan["child"].why
+    assert not store.gc(Retention(runs_last=1)).runs
+
+
+def test_a_pinned_checkpoint_stays_and_restores(store: Store) -> None:
+    store.run(forgetful, 100, id="run")
+    chosen = store.checkpoints("run")[4].id
+    state = store.restore(chosen)[1]
+    store.pin(chosen)
+
+    store.gc(Retention(last=1))
+
+    assert state == store.restore(chosen)[1]
+    assert is_whole(store)
+
+
+def test_a_damaged_store_is_refused(tmp_path: Path) -> None:
+    with open_store(tmp_path / "store") as store:
+        store.run(forgetful, 30, id="run")
+    victim = next(path for path in (tmp_path / "store" / "objects").rglob("*") if path.is_file())
+    victim.write_bytes(b"damage")
+
+    with open_store(tmp_path / "store") as store:
+        with pytest.raises(holdfast.Damaged, match="garbage is not collected in a damaged store"):
+            store.gc(KEPT)
+        assert victim.exists()
+
+
+def test_an_unfinished_run_goes_on_after_garbage_was_collected(store: Store) -> None:
+    class Stop(BaseException):
+        pass
+
+    turns = 60
+    is_stopping = True
+
+    @holdfast.agent(checkpoint=holdfast.every(turns=1))
+    def stopping(run: holdfast.Run) -> list[str]:
+        run.state.setdefault("thoughts", [])
+        for turn in run.turns():
+            run.state["thoughts"] = [*run.state["thoughts"][-3:], think(turn)]
+            if turn == turns - 2 and is_stopping:
+                raise Stop
+            if turn + 1 == turns:
+                return list(run.state["thoughts"])
+        raise AssertionError
+
+    with pytest.raises(Stop):
+        store.run(stopping, id="run")
+    assert store.gc(Retention(last=2)).rows > 10
+    is_stopping = False
+
+    assert [think.bare(turn) for turn in range(56, 60)] == store.run(stopping, id="run")
+    assert is_whole(store)
+
+
+def test_a_quota_lets_the_oldest_ended_runs_go(store: Store) -> None:
+    for number in range(5):
+        store.run(forgetful, 40, id=f"run-{number}")
+
+    assert ["run-0"] == list(store.gc(Retention(quota=_used(store) - 1)).runs)
+    assert [] == list(store.gc(Retention(quota=10 * _used(store))).runs)
+
+
+def _used(store: Store) -> int:
+    return sum(path.stat().st_size for path in store.path.rglob("*") if path.is_file())
