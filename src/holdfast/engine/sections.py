@@ -49,18 +49,18 @@ class Sections:
         self._refuse_misuse(section, obj)
         form = form_of(obj, only)
         values.learn(type(obj))
+        may_lack = is_optional or section in self.optional
         is_standing = section in self._state.root
         self._forms[section], self._objects[id(obj)] = form, (obj, section)
         try:
             if is_standing:
-                self._fill(section, form, is_optional=is_optional)
-                self._tell(self._life.turn)
+                self._fill(section, form, is_optional=may_lack)
+                self._tell([section], self._life.turn)
             else:
                 self.capture()
         except BaseException:
             del self._forms[section], self._objects[id(obj)]
             raise
-        may_lack = is_optional or section in self.optional
         self._declare(section, Section(is_attached=True, is_optional=may_lack))
 
     def _refuse_misuse(self, section: object, obj: object) -> None:
@@ -117,7 +117,7 @@ class Sections:
         for section, form in self._forms.items():
             if section in self._state.root:
                 self._fill(section, form, is_optional=section in self.optional)
-        self._tell(turn)
+        self._tell(self.report, turn)
         self.capture()
 
     def _fill(self, section: str, form: Form, *, is_optional: bool) -> None:
@@ -133,12 +133,12 @@ class Sections:
             if not is_optional:
                 raise RestoreFailed(section, why) from error
 
-    def _tell(self, turn: int) -> None:
+    def _tell(self, sections: Iterable[str], turn: int) -> None:
         """Say what the run goes on without: in the log and in the journal."""
         degraded = {
-            name: part.why or ""
-            for name, part in self.report.items()
-            if part.outcome is Outcome.DEGRADED
+            name: self.report[name].why or ""
+            for name in sections
+            if self.report[name].outcome is Outcome.DEGRADED
         }
         for name, why in degraded.items():
             self._life.log.warning("goes on without the optional section %s: %s", name, why)
