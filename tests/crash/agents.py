@@ -305,6 +305,31 @@ def asking(run: holdfast.Run) -> list[Answer]:
     return _loop(run, ask)
 
 
+class Keeper:
+    """An object of the program that holds the answers, and something of its own."""
+
+    def __init__(self) -> None:
+        self.answers: list[Answer] = []
+        self.turns = 0
+
+
+@holdfast.agent
+def attached(run: holdfast.Run) -> list[Answer]:
+    """The answers stand in an attached object; the state only mirrors it."""
+    keeper = Keeper()
+    run.attach("keeper", keeper, only=["answers", "turns"])
+    for turn in run.turns():
+        assert turn == keeper.turns
+        keeper.answers.append(got(think(turn)))
+        run.checkpoint()
+        keeper.answers.append(got(pay(f"order-{turn}")))
+        keeper.turns += 1
+        if turn == TURNS - 1:
+            break
+    answers: list[Answer] = holdfast.plain(keeper.answers)
+    return answers
+
+
 AGENTS: dict[str, holdfast.Agent[..., Any]] = {
     agent.name: agent
     for agent in (
@@ -323,6 +348,7 @@ AGENTS: dict[str, holdfast.Agent[..., Any]] = {
         failing,
         redone,
         asking,
+        attached,
         gated,
     )
 }

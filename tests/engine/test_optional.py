@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import holdfast
+from holdfast.cli.story import event_grid
 from holdfast.clock import SystemClock
 from holdfast.model.sections import Degraded, Outcome, Part
 from holdfast.report.timeline import Timeline, timeline
@@ -131,6 +132,8 @@ def test_a_run_goes_on_without_an_optional_section_that_is_damaged_and_says_so(
     assert 2 == events[0].turn
     assert "chunk" in (events[0].error or "")
     assert "goes on without the optional section cache" in caplog.text
+    shown = [row for row in event_grid(told(stage).events).rows if "section cache" in row[2]]
+    assert 1 == len(shown)
 
 
 @pytest.mark.parametrize("what", PUTS)
