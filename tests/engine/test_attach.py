@@ -541,3 +541,21 @@ def test_an_effect_that_changes_the_object_is_refused_and_is_not_in_doubt(stage:
 
     assert 1 == stage.restart(agent)
     assert ["1"] == paid
+
+
+def test_a_fork_fills_the_object_from_its_edited_history(stage: Stage, world: World) -> None:
+    agent = talking(Bot, world)
+    stage.live(agent)
+
+    with stage.open() as store:
+        edits = {"bot.messages[0].content": "another question", "bot.count": 7}
+        store.fork(RUN, at=1, new_id="other", state=edits)
+        forked = store.run(agent, id="other")
+        restored = store.restore("other")[1]["bot"]
+
+    assert ["another question", *(each["content"] for each in spoken(1)[1:])] == [
+        message["content"] for message in forked[:4]
+    ]
+    assert 10 == len(forked)
+    assert (forked, 7) == (restored["messages"], restored["count"])
+    assert ["chat 2", "chat 3", "chat 4"] == world.repeated
