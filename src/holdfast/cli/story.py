@@ -116,12 +116,16 @@ def _what(event: Event) -> str:
             return short(f"{inside}{event.kind} {event.name}({event.asked})")
         case "turn" | "base" | "redone":
             return _WORDS[event.kind]
+        case "failed" if event.outcome == Status.WAITING:
+            return "waits for a person"
         case kind:
             word = _WORDS.get(kind, kind)
             return f"{word} {event.name}" if event.name else word
 
 
 def _outcome(event: Event) -> str:
+    if event.kind == "failed" and event.outcome == Status.WAITING:
+        return ""
     said = [event.outcome or ""] if event.kind != "step" or event.error else []
     if event.kind == "question" and event.how:
         said.append(f"by {event.how}")

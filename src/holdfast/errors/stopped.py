@@ -96,10 +96,7 @@ class Waiting(RunStopped):
 
     def __str__(self) -> str:
         asks = "an approval" if self.kind == "approval" else "an answer"
-        return (
-            f"run {self.run} waits for {asks}: {self.text}; "
-            f"`{self.command}`, then `holdfast restart {self.run}`"
-        )
+        return f"run {self.run} waits for {asks}: {self.text} (`{self.command}`); {self.remedy}"
 
 
 class InvalidState(RunStopped):
