@@ -17,6 +17,8 @@ import msgspec
 import holdfast
 from holdfast.clock import SystemClock
 from holdfast.engine.handle import given_key
+from holdfast.model.journal import Answered, Intended, Noted
+from holdfast.store.ledger import Ledger
 from holdfast.store.open import open_store
 from holdfast.store.verify import verify
 from holdfast.testing.kill import Failpoint, Syscall, attach
@@ -49,12 +51,16 @@ class Tally:
     doubled: list[str] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
     unlisted: list[str] = field(default_factory=list)
+    words: int = 0
+    spendings: int = 0
+    misheard: list[str] = field(default_factory=list)
     broken: list[str] = field(default_factory=list)
 
     @property
     def findings(self) -> list[str]:
         """Everything that must not be."""
-        return [*self.broken, *self.asked_again, *self.doubled, *self.lost, *self.unlisted]
+        found = [*self.asked_again, *self.doubled, *self.lost, *self.unlisted, *self.misheard]
+        return [*self.broken, *found]
 
     def add(self, other: "Tally") -> None:
         """Take in what another trial found."""
@@ -67,6 +73,8 @@ class Tally:
             f"{len(self.asked_again)} recorded answers asked again, "
             f"{len(self.doubled)} effects doubled, {len(self.lost)} answers or effects lost, "
             f"{self.doubts} in doubt and {len(self.unlisted)} of them not listed, "
+            f"{self.words} answers and approvals of people and {self.spendings} spendings, "
+            f"{len(self.misheard)} of them lost or used twice, "
             f"{len(self.broken)} runs or stores broken"
         )
 
@@ -151,9 +159,10 @@ def survive(
         tally.lost += verdict.lost(outside, expected)
         tally.faults = sum(line.kind == "StoreUnwritable" for line in outside.log())
         _check_store(order)
+        _check_people(order, tally)
     except Exception as error:  # noqa: BLE001 whatever it is, it is a finding
         tally.broken.append(f"{type(error).__name__}: {error}")
-    for name in ("asked_again", "doubled", "lost", "unlisted", "broken"):
+    for name in ("asked_again", "doubled", "lost", "unlisted", "misheard", "broken"):
         setattr(tally, name, [where + each for each in getattr(tally, name)])
     return tally
 
@@ -194,6 +203,31 @@ def _check_store(order: Order) -> None:
         assert verdict.result(log) == store.run(AGENTS[order.agent], id=RUN)
     assert log == outside.log()
     check_whole(outside.place / STORE)
+
+
+def _check_people(order: Order, tally: Tally) -> None:
+    """Each word of a person reached the run once, each approval one effect, each spending once."""
+    path = Path(order.place, STORE)
+    with contextlib.closing(open_store(path, SystemClock(), must_exist=True)) as opened:
+        run = opened.reader.find(RUN)
+        assert run is not None
+        standing = Ledger(opened.committer, opened.reader, run).read()
+        rows = opened.reader.rows(
+            run.row.head, opened.reader.first(run.row.head), opened.reader.end(run.row.head)
+        )
+        entries = [entry for placed in rows for entry in placed.row.entries]
+    heard = Counter(entry.id for entry in entries if isinstance(entry, Answered))
+    used = sum(isinstance(entry, Answered) and entry.how == "approved" for entry in entries)
+    done = {e.key for e in entries if isinstance(e, Intended) and e.call.name == "allowed"}
+    spent = sum(isinstance(e, Noted) and e.call.name == "budget usd" for e in entries)
+    tally.words += len(standing.words)
+    tally.spendings += len(standing.spendings)
+    if heard != Counter(said.id for said in standing.words.values()):
+        tally.misheard.append(f"heard {heard}, said {standing.words}")
+    if used != len(done):
+        tally.misheard.append(f"{used} approvals for {len(done)} effects")
+    if not spent == len(standing.spendings) == standing.spent("usd"):
+        tally.misheard.append(f"{spent} spendings, {standing.spent('usd')} spent")
 
 
 def check_whole(path: Path) -> None:

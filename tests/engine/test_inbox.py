@@ -1,12 +1,14 @@
 """The inbox: questions, approvals and effects in doubt in one list, answered in one place."""
 
 import getpass
+from pathlib import Path
 
 import pytest
 
 import holdfast
 from holdfast.model.journal import Declined, Happened
 from holdfast.policy.retention import Retention
+from holdfast.store.verify import verify
 from holdfast.testing.fakes import ManualClock
 from tests.engine.kit import RUN, Stage, text
 
@@ -182,6 +184,32 @@ def test_a_large_answer_survives_garbage_collection(stage: Stage) -> None:
         store.gc(Retention(last=1))
 
     assert 100_000 == stage.live(reader)
+
+
+def test_an_encrypted_store_keeps_words_and_spendings_sealed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STORE_KEY", "aa" * 32)
+
+    @holdfast.agent
+    def spender(run: holdfast.Run) -> list[object]:
+        spent = [run.budget("secret-budget", 100).spend(1, "x" * 900) for _ in range(60)]
+        return [spent[-1], run.ask("secret-question")]
+
+    def live() -> object:
+        with holdfast.open(tmp_path / "store", key="env:STORE_KEY") as store:
+            try:
+                return store.run(spender, id=RUN)
+            except holdfast.Waiting:
+                return store.answer(RUN, "secret-answer").kind
+
+    assert "question" == live()
+    assert [40, "secret-answer"] == live()
+    with holdfast.open(tmp_path / "store", key="env:STORE_KEY") as store:
+        assert ["answered"] == [item.state for item in store.inbox(all=True)]
+        assert [] == verify(store._opened, deep=True).findings  # noqa: SLF001 the store itself
+    written = b"".join(p.read_bytes() for p in (tmp_path / "store").rglob("*") if p.is_file())
+    assert b"secret" not in written
 
 
 def test_a_finished_run_waits_for_nobody(stage: Stage) -> None:
