@@ -36,8 +36,11 @@ ELSEWHERE = {
     *("doubt.adopting", "doubt.adopted"),
     *("gc.removing", "gc.removed", "gc.deleting", "gc.deleted", "gc.pruning", "gc.pruned"),
     *("pin.writing", "pin.written", "file.removing", "file.removed"),
+    *("rekey.sealing", "rekey.sealed", "rekey.writing", "rekey.written"),
+    *("rekey.wrapping", "rekey.wrapped", "rekey.removing", "rekey.removed"),
+    *("store.emptying", "store.emptied", "heads.forgetting", "heads.forgotten"),
 }
-"""What no plain run gets to: import, fork, rollback and gc, which tests of their own kill."""
+"""What no plain run gets to: import, fork, gc, new keys; tests of their own kill there."""
 
 every_agent = pytest.mark.parametrize("agent", KILLED)
 

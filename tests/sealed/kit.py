@@ -66,8 +66,17 @@ def fill(path: Path, key: RootKey | None = KEY, *, runs: int = 2, turns: int = 3
                 )
 
 
-def opened(path: Path, key: RootKey | None = KEY, *, whole: bool = True) -> Opened:
-    return open_store(path, SystemClock(), key=key, must_exist=True, must_be_whole=whole)
+def opened(
+    path: Path, key: RootKey | None = KEY, *, whole: bool = True, alone: bool = False
+) -> Opened:
+    return open_store(
+        path, SystemClock(), key=key, must_exist=True, must_be_whole=whole, alone=alone
+    )
+
+
+def runs(path: Path, key: RootKey | None = KEY) -> list[str]:
+    with holdfast.open(path, key=key or "") as store:
+        return [run.id for run in store.runs()]
 
 
 def findings(path: Path, key: RootKey | None = KEY) -> list[str]:

@@ -30,6 +30,9 @@ COMMANDS = {
     "gc": "Remove what no rule keeps; says first what would go and why.",
     "pin": "Keep a run or checkpoint whatever the rules say.",
     "unpin": "Leave a run or checkpoint to the rules again.",
+    "keys": "Encrypt a store, give it new keys, or show which it has.",
+    "erase": "Erase a run from an encrypted store for good.",
+    "anchor": "Print how far history goes, to be kept elsewhere.",
     "verify": "Check every byte of the store against its hashes.",
     "doctor": "Look for what could go wrong on this machine.",
     "config": "Show every setting and where it comes from.",
@@ -57,7 +60,7 @@ EXITS: dict[type[BaseException], int] = {
     errors.KeyNeeded: 2,
     errors.WrongKey: 2,
     errors.NotEncrypted: 2,
-    errors.RunErased: 3,
+    errors.StoreInUse: 8,
     errors.Damaged: 7,
 }
 """Error → exit status; the nearest class in the error's line of ancestors counts."""
@@ -68,6 +71,7 @@ EXIT_INTERRUPTED = 130
 EXIT_BROKEN_PIPE = 141
 PROGRAM = "holdfast"
 TRACEBACK = "HOLDFAST_TRACEBACK"
+KEY = "HOLDFAST_KEY"
 COMPLETE = "_HOLDFAST_COMPLETE"
 """Set by the shell when it asks for completions."""
 
@@ -157,8 +161,19 @@ def _top(
             "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
         ),
     ] = False,
+    key: Annotated[
+        str | None,
+        typer.Option(
+            "--key",
+            metavar="KEY",
+            help="The key of an encrypted store: file:PATH, env:NAME, passphrase, cmd:COMMAND, "
+            "vault:URL.",
+        ),
+    ] = None,
 ) -> None:
     """Checkpoint, restart and roll back AI agents without losing or repeating work."""
+    if key is not None:
+        os.environ[KEY] = key  # Where every command looks for it.
     if context.invoked_subcommand is None:
         put(context.get_help())
 

@@ -33,6 +33,16 @@ Apps = Annotated[
     typer.Option("--app", metavar="MODULE", help="Module to look agents up in; may be repeated."),
 ]
 
+Key = Annotated[
+    str | None,
+    typer.Option(
+        "--key",
+        metavar="KEY",
+        help="The store's key: file:PATH, env:NAME, passphrase, cmd:COMMAND or vault:URL.",
+        show_default=False,
+    ),
+]
+
 MEANINGS = {
     0: "done",
     1: "unexpected error, or the store cannot be written",
@@ -59,6 +69,7 @@ def settings(
     output: Format | None = None,
     app: list[str] | None = None,
     *,
+    key: str | None = None,
     as_json: bool = False,
     notify: Mapping[str, str | None] | None = None,
 ) -> Config:
@@ -69,10 +80,11 @@ def settings(
         "store": None if store is None else str(store.expanduser()),
         "output": None if output is None else str(output),
         "app": app or None,
+        "key": key,
     }
     found = load({**flags, **(notify or {})}, os.environ, Path.cwd())
     # As if the user had said so: whatever this command opens or starts finds these there.
-    for key in ("key", "notify_webhook", "notify_command", "notify_key"):
-        if value := found.settings[key].value:
-            os.environ[f"{PREFIX}{key.upper()}"] = value
+    for name in ("key", "notify_webhook", "notify_command", "notify_key"):
+        if value := found.settings[name].value:
+            os.environ[f"{PREFIX}{name.upper()}"] = value
     return found

@@ -15,7 +15,6 @@ HoldfastError
 │   ├── UnknownCheckpoint      no point of that name in the store
 │   ├── UnknownQuestion        nothing of that id waits in the inbox
 │   ├── AlreadyAnswered        somebody else answered first, or the time ran out
-│   ├── RunErased              the run was erased, nothing of it can be read
 │   ├── RunShared              forks read the run's rows, so it cannot be erased alone
 │   ├── KeyUnusable            the place named for a key does not give one
 │   ├── BadConfig              a configuration value that cannot be read
@@ -37,6 +36,7 @@ HoldfastError
 └── StoreError                 the store could not do its part
     ├── StoreNotFound          there is no store at that path
     ├── StoreBusy              another process held the store's lock for too long
+    ├── StoreInUse             a process uses the store alone, or it must be used alone
     ├── StoreClosed            the handle was closed, or crossed a fork
     ├── StoreUnwritable        the disk is full, read-only, or failing
     ├── NewerFormat            written by a newer Holdfast
@@ -55,7 +55,6 @@ from holdfast.errors.keys import (
     KeyNeeded,
     KeyUnusable,
     NotEncrypted,
-    RunErased,
     RunShared,
     WrongKey,
 )
@@ -81,6 +80,7 @@ from holdfast.errors.storage import (
     StoreBusy,
     StoreClosed,
     StoreError,
+    StoreInUse,
     StoreNotFound,
     StoreUnwritable,
 )
@@ -128,7 +128,6 @@ __all__ = [
     "NotStorable",
     "Rejected",
     "RestoreFailed",
-    "RunErased",
     "RunFailed",
     "RunHeld",
     "RunShared",
@@ -137,6 +136,7 @@ __all__ = [
     "StoreBusy",
     "StoreClosed",
     "StoreError",
+    "StoreInUse",
     "StoreNotFound",
     "StoreUnwritable",
     "UnknownAgent",

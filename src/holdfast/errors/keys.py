@@ -1,4 +1,4 @@
-"""What has to do with keys: missing, wrong, unusable, or destroyed on purpose."""
+"""What has to do with keys: missing, wrong, unusable, or not to be destroyed yet."""
 
 from holdfast.errors.storage import StoreError
 from holdfast.errors.usage import UsageError
@@ -58,19 +58,6 @@ class NotEncrypted(StoreError):
 
     def __str__(self) -> str:
         return f"a key was given, but the store at {self.path} is not encrypted; {self.remedy}"
-
-
-class RunErased(UsageError):
-    """The run was erased: its key was destroyed, nothing of it can be read."""
-
-    remedy = "use another id; what was erased does not come back"
-
-    def __init__(self, run: str, when: str) -> None:
-        super().__init__(run, when)
-        self.run, self.when = run, when
-
-    def __str__(self) -> str:
-        return f"run {self.run} was erased on {self.when}; {self.remedy}"
 
 
 class RunShared(UsageError):

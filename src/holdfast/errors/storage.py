@@ -33,6 +33,19 @@ class StoreBusy(StoreError):
         return f"the store at {self.path} was locked for {self.waited_s:.0f} s; {self.remedy}"
 
 
+class StoreInUse(StoreError):
+    """Keys change while nobody else has the store open; here somebody has."""
+
+    remedy = "end the processes that have the store open, then try again; nothing was changed"
+
+    def __init__(self, path: str, why: str) -> None:
+        super().__init__(path, why)
+        self.path, self.why = path, why
+
+    def __str__(self) -> str:
+        return f"the store at {self.path} {self.why}; {self.remedy}"
+
+
 class StoreClosed(StoreError):
     """The handle was closed, or belongs to the process this one was forked from."""
 

@@ -13,6 +13,7 @@ import threading
 from pathlib import Path
 
 from holdfast.clock import Clock
+from holdfast.errors import StoreInUse
 from holdfast.store.backends.locks import ByteLocks
 from holdfast.store.backends.place import unwritable
 
@@ -20,6 +21,8 @@ BEAT_S = 1.0
 STALL_S = 8.0
 _HEIRS = 1 << 40
 """Whoever takes a stalled process's run locks this byte further on: the other is not free yet."""
+_EVERYBODY = 0
+"""No run has this number: the byte that everybody shares who has the store open."""
 _BEAT = struct.Struct(">Qd")
 _LOOK_S = 0.1
 
@@ -27,9 +30,12 @@ _LOOK_S = 0.1
 class Leases:
     """The leases of one store handle: at most one holder per run, this handle included."""
 
-    def __init__(self, directory: Path, clock: Clock, stall_s: float = STALL_S) -> None:
+    def __init__(
+        self, directory: Path, clock: Clock, stall_s: float = STALL_S, *, alone: bool = False
+    ) -> None:
         self._directory, self._clock, self._stall_s = directory, clock, stall_s
         self._locks = ByteLocks(directory / "leases")
+        self._enter(alone=alone)
         try:
             self._beats = os.open(directory / "beats", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
@@ -37,6 +43,15 @@ class Leases:
             raise unwritable(directory, error) from error
         self._held: dict[int, int] = {}
         self._lock = threading.Lock()
+
+    def _enter(self, *, alone: bool) -> None:
+        """Whoever has the store open shares a lock; who must be alone has it alone."""
+        if alone and not self._locks.take(_EVERYBODY):
+            self._locks.close()
+            raise StoreInUse(str(self._directory), "is open in another process, or twice in this")
+        if not alone and not self._locks.share(_EVERYBODY):
+            self._locks.close()
+            raise StoreInUse(str(self._directory), "is being given other keys by another process")
 
     def take(self, run: int) -> bool:
         """Hold the run; False when a living process (or this one) has it.

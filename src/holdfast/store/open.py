@@ -58,26 +58,32 @@ def open_store(
     key: "KeyProvider | None" = None,
     must_exist: bool = False,
     must_be_whole: bool = True,
+    alone: bool = False,
     stall_s: float = STALL_S,
 ) -> Opened:
     """Open the embedded store at `path`, making it unless `must_exist`.
 
     With a `key` a new store is encrypted, and one that is not encrypted is refused.
     `must_be_whole` refuses a store that misses acknowledged work; `verify` opens it to look.
+    `alone` refuses one that anybody else has open, and keeps others out until it is closed.
     """
     if must_exist and not (path / FILE).exists():
         raise StoreNotFound(str(path))
     prepare(path)
     objects = Directory(path / "objects", RealFs())
     root = None if key is None else unlock.maker(key)
-    records = SqliteRecords(path, clock, root, objects)
+    leases = Leases(path, clock, stall_s, alone=alone)  # First: keys may change until then.
     try:
-        seals = _seals(path, records, key)
-        if must_be_whole:
-            _refuse_missing(path, records.missing())
-        leases = Leases(path, clock, stall_s)
+        records = SqliteRecords(path, clock, root, objects)
+        try:
+            seals = _seals(path, records, key)
+            if must_be_whole:
+                _refuse_missing(path, records.missing())
+        except BaseException:
+            records.close()
+            raise
     except BaseException:
-        records.close()
+        leases.close()
         raise
     chunks = Chunks(objects, seals)
     return Opened(

@@ -15,7 +15,8 @@ from holdfast.cli.output import emit
 from holdfast.cli.stores import opened, sqlite_note
 from holdfast.cli.text import plural, size
 from holdfast.clock import SystemClock
-from holdfast.errors import Damaged
+from holdfast.errors import Damaged, UsageError
+from holdfast.store.anchor import Anchor, check, parse
 from holdfast.store.verify import Progress, Report, unreadable
 from holdfast.store.verify import verify as verify_store
 
@@ -29,6 +30,13 @@ def verify(
     deep: Annotated[
         bool, typer.Option("--deep", help="Decode every recorded value as well.")
     ] = False,
+    anchor: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ANCHOR",
+            help="Also check that nothing is missing which this anchor saw; @FILE reads it there.",
+        ),
+    ] = None,
     store: StorePath = None,
     output: Output = None,
     as_json: AsJson = False,
@@ -39,7 +47,8 @@ def verify(
     meanwhile.
     """
     config = settings(store, output, as_json=as_json)
-    report = _verify(config.store, deep=deep)
+    seen = None if anchor is None else parse(_text(anchor))
+    report = _verify(config.store, seen, deep=deep)
     summary = {
         **msgspec.structs.asdict(report),
         "status": "whole" if report.is_whole else "damaged",
@@ -56,13 +65,25 @@ def verify(
     return 0 if report.is_whole else EXIT_DAMAGED
 
 
-def _verify(path: Path, *, deep: bool) -> Report:
+def _verify(path: Path, seen: Anchor | None, *, deep: bool) -> Report:
     try:
         with opened(path, must_be_whole=False) as found, _progress() as progress:
-            return verify_store(found, deep=deep, progress=progress)
+            report = verify_store(found, deep=deep, progress=progress)
+            missed = [] if seen is None else list(check(found, seen))
+            return msgspec.structs.replace(report, findings=[*report.findings, *missed])
     except Damaged as damage:
         # Not even the catalog can be read: that is the one finding.
         return unreadable(path, damage, is_deep=deep)
+
+
+def _text(anchor: str) -> str:
+    if not anchor.startswith("@"):
+        return anchor
+    try:
+        return Path(anchor[1:]).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        msg = f"the anchor in {anchor[1:]} cannot be read ({error})"
+        raise UsageError(msg) from error
 
 
 @contextlib.contextmanager

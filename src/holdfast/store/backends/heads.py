@@ -17,6 +17,7 @@ from holdfast.model.ids import branch_of
 from holdfast.store.backends.place import unwritable
 
 SLOTS = 64
+HASH_BYTES = 32
 _SLOT = struct.Struct(">Q32sI")
 _SLOT_BYTES = 64
 
@@ -33,7 +34,7 @@ class HeadNote:
 
     def write(self, row: int, mac: bytes) -> None:
         """Note an acknowledged row."""
-        plain = row.to_bytes(8, "big") + mac
+        plain = row.to_bytes(8, "big") + mac.ljust(HASH_BYTES, b"\0")  # A seal is shorter.
         slot = branch_of(row) % SLOTS * _SLOT_BYTES
         try:
             os.pwrite(self._fd, plain + zlib.crc32(plain).to_bytes(4, "big"), slot)
@@ -41,15 +42,18 @@ class HeadNote:
             raise unwritable(self._path.parent, error) from error
 
     def forget(self, branches: Iterable[int]) -> None:
-        """Say nothing more of these branches: they are about to be removed."""
+        """Say nothing more of these branches, durably: their rows are about to go or to change."""
         gone = set(branches)
-        for row, _ in list(self.read()):
-            if branch_of(row) in gone:
-                slot = branch_of(row) % SLOTS * _SLOT_BYTES
-                try:
-                    os.pwrite(self._fd, bytes(_SLOT.size), slot)
-                except OSError as error:
-                    raise unwritable(self._path.parent, error) from error
+        slots = [branch_of(row) % SLOTS for row, _ in self.read() if branch_of(row) in gone]
+        try:
+            for slot in slots:
+                os.pwrite(self._fd, bytes(_SLOT.size), slot * _SLOT_BYTES)
+            # Flushed: after a power cut the note would speak of rows that are gone on purpose.
+            failpoint.reach("heads.forgetting")
+            os.fsync(self._fd)
+            failpoint.reach("heads.forgotten")
+        except OSError as error:
+            raise unwritable(self._path.parent, error) from error
 
     def read(self) -> Iterator[tuple[int, bytes]]:
         """The noted rows; a slot that was torn or never written says nothing."""

@@ -109,6 +109,14 @@ class ByteLocks:
             return False
         return True
 
+    def share(self, number: int) -> bool:
+        """Lock `number` together with others; False when another open file holds it alone."""
+        try:
+            fcntl.fcntl(self._fd, SETLK, _range(fcntl.F_RDLCK, number))
+        except (BlockingIOError, PermissionError):
+            return False
+        return True
+
     def give(self, number: int) -> None:
         """Unlock `number`."""
         if self._fd >= 0:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from holdfast import failpoint
 from holdfast.clock import Clock
-from holdfast.errors import Damaged, StoreClosed, StoreError, StoreUnwritable
+from holdfast.errors import Damaged, StoreBusy, StoreClosed, StoreError, StoreUnwritable
 from holdfast.model.ids import SEQ_MAX
 from holdfast.store.backends import packs, schema, sweep
 from holdfast.store.backends.base import (
@@ -44,6 +44,8 @@ WAL_PAGES = 512
 _PAGE = 4096
 PACK_PAGES = 24
 """About how many pages a pack and the deletion of its rows write."""
+LOG_ATTEMPTS, LOG_WAIT_S = 3, 5.0
+"""How often the log is tried to be emptied, and how long SQLite waits for readers each time."""
 PAGES_UNTOLD_MAX = 32
 """So many pages a process may write before it adds them to the count that all of them share."""
 
@@ -267,6 +269,21 @@ class SqliteRecords(SqliteReads):
         self._writer.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
         failpoint.reach("store.recycled")
         self._lock.count(-self._lock.count(0))
+
+    def empty_log(self) -> None:
+        """Move the whole log into the database and cut it to nothing, so that no old page is left.
+
+        `StoreBusy` if somebody reads from it for too long.
+        """
+        with self.alone() as link:
+            for _ in range(LOG_ATTEMPTS):
+                failpoint.reach("store.emptying")
+                busy = link.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+                failpoint.reach("store.emptied")
+                if not busy:
+                    self._lock.count(-self._lock.count(0))
+                    return
+        raise StoreBusy(str(self._file.parent), LOG_ATTEMPTS * LOG_WAIT_S)
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[sqlite3.Connection]:

@@ -1,6 +1,6 @@
 """The keys of a store: what the provider wraps, what that opens, and one key for each run.
 
-provider ──wraps── store key ──seals── secret of the store (names, large values, marks of erasure)
+provider ──wraps── store key ──seals── secret of the store (names, large values)
                              └─seals── key of run 1, key of run 2, …
 
 Row 0 of the table `key` is the first line; row n is the key of run n. Rotating the provider's key
@@ -22,7 +22,7 @@ ROOT = 0
 """The row of the store's own key."""
 KEY_IDS_MAX = 0xFFFF
 
-_NAMES, _CHUNKS, _MARKERS = b"holdfast 1 names", b"holdfast 1 chunks", b"holdfast 1 markers"
+_NAMES, _CHUNKS = b"holdfast 1 names", b"holdfast 1 chunks"
 
 
 class Root(msgspec.Struct, frozen=True, array_like=True):
@@ -50,7 +50,6 @@ class StoreKeys:
         self.store_id, self._cipher, self._secret = store_id, cipher, secret
         self._names = derive(secret, _NAMES)
         self.chunks = derive(secret, _CHUNKS)
-        self.markers = Cipher(derive(secret, _MARKERS), 0)
 
     @property
     def id(self) -> int:
@@ -100,6 +99,7 @@ class StoreKeys:
 
     def successor(self) -> "tuple[StoreKeys, bytes]":
         """The same store under a new store key, and that key, for a provider to wrap."""
+        assert self.id < KEY_IDS_MAX, "a store key is changed less than 65,535 times"
         return _made(self.store_id, self.id + 1, self._secret)
 
     def root(self, key: bytes, provider: KeyProvider) -> bytes:

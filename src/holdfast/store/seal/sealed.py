@@ -33,20 +33,20 @@ class Sealed(ChunkSeals):
 
     def __init__(self, rows: KeyRows, keys: StoreKeys) -> None:
         super().__init__(keys)
-        self._rows, self._keys = rows, keys
+        self._rows, self.keys = rows, keys
         self._known: dict[int, SealedRun] = {}
 
     def kid(self, run: str) -> bytes:
         """The catalog key of a run id; it says nothing to whoever has no key."""
-        return self._keys.name(b"run", run.encode("utf-8", "surrogatepass"))[:KID_BYTES]
+        return self.keys.name(b"run", run.encode("utf-8", "surrogatepass"))[:KID_BYTES]
 
     def of(self, run: int) -> "SealedRun":
-        """The seals of a run. Without a key of its own it was erased: the store's key is left."""
+        """The seals of a run; its key is unwrapped once."""
         found = self._known.get(run)
         if found is None:
             wrapped = self._rows.key(run)
             if wrapped is None:
-                return SealedRun(self._keys, run, self._keys.markers)
+                raise Damaged(f"run number {run}", "its key is missing")
             found = self._known[run] = self.unwrapped(run, wrapped)
             while len(self._known) > RUNS_KEPT:
                 self._known.pop(next(iter(self._known)), None)
@@ -54,14 +54,14 @@ class Sealed(ChunkSeals):
 
     def unwrapped(self, run: int, wrapped: bytes) -> "SealedRun":
         """The seals of a run whose wrapped key is at hand."""
-        return SealedRun(self._keys, run, self._keys.unwrap(run, wrapped))
+        return SealedRun(self.keys, run, self.keys.unwrap(run, wrapped))
 
     def new(self, run: int) -> "SealedRun":
         """The seals of a run that is being made, with a new key.
 
         It is not kept: the commit may fail, and the number then be another run's.
         """
-        return SealedRun(self._keys, run, *self._keys.fresh(run, secrets.token_bytes(KEY_BYTES)))
+        return SealedRun(self.keys, run, *self.keys.fresh(run, secrets.token_bytes(KEY_BYTES)))
 
 
 class SealedRun:

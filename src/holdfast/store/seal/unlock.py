@@ -1,9 +1,14 @@
 """From a provider's key to the seals of a store: a new one is made with it, an old one opened."""
 
+import contextlib
 from collections.abc import Callable
+from pathlib import Path
 
-from holdfast.errors import KeyNeeded
-from holdfast.store.backends.sqlite import SqliteRecords
+import msgspec
+
+from holdfast.errors import KeyNeeded, StoreNotFound
+from holdfast.store.backends.connection import check, connect, is_sealed, named
+from holdfast.store.backends.sqlite import FILE, SqliteRecords
 from holdfast.store.seal import keys
 from holdfast.store.seal.packer import SealedPacker
 from holdfast.store.seal.provider import KeyProvider
@@ -28,3 +33,27 @@ def unlocked(records: SqliteRecords, provider: KeyProvider | None, path: str) ->
     seals = Sealed(records, keys.unlock(row or b"", records.store_id, provider, path))
     records.pack_with(SealedPacker(seals))
     return seals
+
+
+class Facts(msgspec.Struct, frozen=True, kw_only=True):
+    """What can be told of a store's keys without any: `key` is the number of the store key."""
+
+    is_encrypted: bool
+    key: int = 0
+    kind: str = ""
+    runs: int = 0
+
+
+def facts(path: Path) -> Facts:
+    """Which keys the store at `path` has."""
+    file = path / FILE
+    if not file.exists():
+        raise StoreNotFound(str(path))
+    with named(file), contextlib.closing(connect(file, for_reading=True)) as link:
+        check(link, file)
+        if not is_sealed(link):
+            return Facts(is_encrypted=False)
+        row = link.execute("SELECT body FROM key WHERE no=0").fetchone()
+        runs = link.execute("SELECT count(*) FROM key WHERE no>0").fetchone()[0]
+    root = keys.read_root(row[0] if row else None)
+    return Facts(is_encrypted=True, key=root.key, kind=root.kind, runs=runs)

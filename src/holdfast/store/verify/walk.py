@@ -26,6 +26,7 @@ from holdfast.store.codec import values
 from holdfast.store.inside import references_in, states_of, values_of
 from holdfast.store.open import Opened
 from holdfast.store.reader import Branch, Run, opened_branch
+from holdfast.store.seal.files import in_clear
 from holdfast.store.verify.lines import Lines
 
 T = TypeVar("T")
@@ -144,6 +145,9 @@ class _Verification:
 
     def look_around(self) -> None:
         """What concerns the store as a whole."""
+        for id_ in in_clear(self._path) if self._records.is_sealed else ():
+            why = "it is not sealed, in a store that is encrypted; `holdfast keys init` removes it"
+            self._find(f"chunk {id_.hex()}", why)
         with self._finding("database"):
             for fault in self._records.integrity():
                 self._find("database", f"SQLite's integrity check says: {fault}")

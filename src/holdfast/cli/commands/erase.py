@@ -1,0 +1,43 @@
+"""`holdfast erase RUN`: a run made unreadable for good."""
+
+from typing import Annotated
+
+import typer
+
+from holdfast.cli.options import AsJson, Output, StorePath, closing, settings
+from holdfast.cli.output import emit
+from holdfast.cli.stores import opened
+from holdfast.cli.text import plural
+from holdfast.errors import UsageError
+from holdfast.store.erase import erase as erase_run
+
+CLOSING = closing(("holdfast erase run-42 --yes",), (0, 2, 3, 8))
+
+
+def erase(
+    id: Annotated[str, typer.Argument(metavar="RUN", help="Id of the run, whole.")],  # noqa: A002 the public word
+    *,
+    with_forks: Annotated[
+        bool, typer.Option("--with-forks", help="Also the runs that have it as their history.")
+    ] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Do it; without this nothing is done.")
+    ] = False,
+    store: StorePath = None,
+    output: Output = None,
+    as_json: AsJson = False,
+) -> None:
+    """Erase a run from an encrypted store: nothing of it can be read any more, by anybody.
+
+    Its key is destroyed and its rows are deleted, also from free pages and the log. Large values
+    that other runs hold stay theirs. Copies of the store made before are out of reach.
+    """
+    config = settings(store, output, as_json=as_json)
+    if not yes:
+        msg = f"erasing {id} cannot be undone; say `--yes` to do it"
+        raise UsageError(msg)
+    with opened(config.store) as found:
+        erased = erase_run(found, id, with_forks=with_forks)
+    told = {"erased": erased}
+    text = f"{plural(len(erased), 'run')} erased: {', '.join(erased)}"
+    emit(config.output, document=told, lines=[told], grids=[text])
