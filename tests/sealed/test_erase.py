@@ -158,8 +158,6 @@ def test_an_erase_that_was_killed_is_gone_on_with(path: Path, failpoint: str) ->
 
 def test_a_fork_keeps_its_history_from_being_erased(path: Path) -> None:
     with holdfast.open(path, key=kit.KEY) as store:
-        if not hasattr(store, "fork"):
-            pytest.skip("this Holdfast has no forks")
         fork = store.fork(KEPT).id
         second = store.fork(fork).id
 
