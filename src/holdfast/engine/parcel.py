@@ -116,5 +116,5 @@ def _frames(data: bytes, where: str) -> Iterator[bytes]:
 def _decoded(decoder: "msgspec.msgpack.Decoder[T]", part: bytes, where: str) -> T:
     try:
         return decoder.decode(part)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Damaged(where, f"it cannot be decoded ({error})") from error

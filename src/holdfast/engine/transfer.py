@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeVar
 
-import msgspec
 from msgspec.structs import replace
 
 from holdfast import failpoint
@@ -266,7 +265,7 @@ class _Moving:
 def _readable(data: bytes, moved: Moved) -> bytes:
     try:
         return renumber(data, moved)
-    except (msgspec.DecodeError, RecursionError, TypeError, IndexError) as error:
+    except (ValueError, RecursionError, TypeError, IndexError) as error:
         raise Damaged("state", f"a save of it cannot be read ({error})") from error
 
 

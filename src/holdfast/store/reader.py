@@ -4,6 +4,7 @@ Reading always verifies: a run's row against its hash, journal rows against the 
 they follow. What does not match is named and never used.
 """
 
+import contextlib
 from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 from typing import TypeVar
@@ -28,6 +29,8 @@ GAP_ROWS = 32
 
 ALL = 1 << 31
 """More entries than a row holds."""
+_WITNESSES = 16
+"""How many runs are asked whether the store's id is the one they were written under."""
 
 _decode_run = msgspec.msgpack.Decoder(RunBody).decode
 _decode_row = msgspec.msgpack.Decoder(Row).decode
@@ -92,6 +95,7 @@ class Reader:
 
     def __init__(self, records: Records, seals: Seals, chunks: Chunks) -> None:
         self._records, self.seals, self.chunks = records, seals, chunks
+        self._is_id_sound = False
 
     @property
     def store_id(self) -> bytes:
@@ -106,6 +110,7 @@ class Reader:
         """The run of that id, or None."""
         row = self._records.run(self.seals.kid(run))
         if row is None:
+            self._check_catalog()  # "Absent" is believed only of a catalog that agrees.
             return None
         found = self._open_run(row)
         if found.body.id != run:
@@ -115,6 +120,7 @@ class Reader:
     def runs(self, before: int | None = None) -> Iterator[Run]:
         """Every run, newest first; `before` is a run number to start below."""
         page = 64
+        self._check_catalog()
         while True:
             rows = self._records.runs(before, page)
             for row in rows:
@@ -122,6 +128,21 @@ class Reader:
             if len(rows) < page:
                 return
             before, page = rows[-1].no, 1024
+
+    def _check_catalog(self) -> None:
+        """Raise `Damaged` if something may look absent though it is there."""
+        self._records.check_catalog()
+        if not self._is_id_sound:
+            # Under another id of the store no run is found by its own; every hash contains it.
+            rows = self._records.runs(None, _WITNESSES)
+            if rows and not any(self._is_ours(row) for row in rows):
+                raise Damaged("the store's id", "no run was written under it")
+            self._is_id_sound = True
+
+    def _is_ours(self, row: RunRow) -> bool:
+        with contextlib.suppress(Damaged):
+            return bool(self._open_run(row))
+        return False
 
     def _open_run(self, row: RunRow) -> Run:
         payload = self.seals.of(row.no).open_run(row)
@@ -220,6 +241,7 @@ class Reader:
 
     def branches(self, run: Run, *, with_ledger: bool = False) -> list[Branch]:
         """Every branch of a run's history, oldest first, checked; or what stands beside it too."""
+        self._records.check_catalog()
         found = [self._branch(row.no) for row in self._records.branches(run.row.no)]
         return found if with_ledger else [each for each in found if not self._is_ledger(each)]
 
@@ -316,7 +338,7 @@ class Reader:
             payload = open_row(row, before)
             try:
                 decoded = _decode_row(payload)
-            except (msgspec.DecodeError, RecursionError):
+            except (ValueError, RecursionError):
                 decoded = _decoded(_decode_row, payload, f"journal row {row.id:#x}")  # says where
             yield Placed(id=row.id, mac=row.mac, size=len(row.body), row=decoded)
             before, expected = row.mac, row.id + 1
@@ -350,5 +372,5 @@ def first_row(branch: BranchRow) -> int:
 def _decoded(decode: Callable[[bytes], T], payload: bytes, where: str) -> T:
     try:
         return decode(payload)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise Damaged(where, f"it cannot be decoded ({error})") from error

@@ -75,6 +75,10 @@ class Faulty:
         """As the records below."""
         return self._records.runs(before, limit)
 
+    def check_catalog(self) -> None:
+        """As the records below."""
+        self._records.check_catalog()
+
     def branch(self, no: int) -> BranchRow | None:
         """As the records below."""
         return self._records.branch(no)

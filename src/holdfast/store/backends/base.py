@@ -122,6 +122,12 @@ class Records(Protocol):
     def runs(self, before: int | None, limit: int) -> list[RunRow]:
         """Up to `limit` runs, newest first, with numbers below `before`."""
 
+    def check_catalog(self) -> None:
+        """Raise `Damaged` if a run may look absent though it is there. Cheap after the first time.
+
+        Asked before a run is said to be absent: it would be started anew.
+        """
+
     def branch(self, no: int) -> BranchRow | None:
         """The branch of that number."""
 

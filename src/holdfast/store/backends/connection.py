@@ -115,6 +115,8 @@ def check(link: sqlite3.Connection, file: Path) -> bytes:
         name = min(str(name) for name, _ in odd)
         raise Damaged(f"{file}, schema", f"{name} is not defined as Holdfast defines it")
     meta = dict(link.execute("SELECT key, value FROM meta").fetchall())
+    if meta.get("incompat") is None:
+        raise Damaged(f"{file}, meta", "it does not say which features the store needs")
     store_id = meta.get("store_id")
     if not isinstance(store_id, bytes) or len(store_id) != 16:  # noqa: PLR2004 a store id has 16 bytes
         raise Damaged(f"{file}, meta", "the store has no id")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from holdfast.errors import StoreError
 from holdfast.model.ids import row_id
-from holdfast.store.backends import packs, schema
+from holdfast.store.backends import catalog, packs, schema
 from holdfast.store.backends.base import BranchRow, JournalRow, RunRow
 from holdfast.store.backends.connection import named
 from holdfast.store.backends.heads import HeadNote
@@ -27,6 +27,7 @@ class SqliteReads:
     _packs: Packs
     heads: HeadNote
     _fault: StoreError | None
+    _is_catalog_sound = False
 
     @contextlib.contextmanager
     def _link(self) -> Iterator[sqlite3.Connection]:
@@ -47,6 +48,13 @@ class SqliteReads:
                 schema.RUNS_BELOW, (before if before is not None else 1 << 62, limit)
             ).fetchall()
         return [run_row(each) for each in found]
+
+    def check_catalog(self) -> None:
+        """Raise `Damaged` if a run may look absent though it is there."""
+        if not self._is_catalog_sound:
+            with self._link() as link:
+                catalog.check(link)
+            self._is_catalog_sound = True
 
     def branch(self, no: int) -> BranchRow | None:
         """The branch of that number."""

@@ -140,7 +140,8 @@ class _Verification:
             yield
         except Damaged as damage:
             self._find(damage.where, damage.why)
-        except TypeError as error:  # A text stands where a number must.
+        except (TypeError, ValueError, RecursionError) as error:
+            # A text stands where a number must, or what is read after a gap is no value at all.
             self._find(where, f"it holds what Holdfast never writes ({error})")
 
     def look_around(self) -> None:
@@ -311,7 +312,7 @@ class _Verification:
 def _decoded(decode: Callable[[bytes], T], payload: bytes, where: str) -> T:
     try:
         return decode(payload)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise Damaged(where, f"it cannot be decoded ({error})") from error
 
 

@@ -1,0 +1,48 @@
+"""Whether the catalog of runs agrees with itself.
+
+That is asked before a run is said to be absent: an absent run would be started anew.
+"""
+
+import sqlite3
+
+from holdfast.errors import Damaged
+
+UNFILED = (
+    "SELECT no FROM run AS known NOT INDEXED WHERE NOT EXISTS (SELECT 1 FROM run AS filed "
+    "INDEXED BY sqlite_autoindex_run_1 WHERE filed.kid=known.kid AND filed.no=known.no) LIMIT 1"
+)
+"""A run that its own id does not find: the index is damaged."""
+UNLISTED = (
+    "SELECT run FROM branch NOT INDEXED "
+    "WHERE NOT EXISTS (SELECT 1 FROM run WHERE run.no=branch.run) LIMIT 1"
+)
+"""A run of which only branches are left: its own row is lost."""
+
+
+STRAY = (
+    "SELECT run FROM branch AS known NOT INDEXED WHERE NOT EXISTS (SELECT 1 FROM branch AS filed "
+    "INDEXED BY branch_run WHERE filed.run=known.run AND filed.no=known.no) LIMIT 1"
+)
+"""A branch that its run does not find: the index is damaged."""
+ROOTLESS = (
+    "WITH RECURSIVE known(no) AS (SELECT min(id) >> 32 FROM {rows} UNION ALL "
+    "SELECT (SELECT min(id) >> 32 FROM {rows} WHERE id >= (no + 1) << 32) FROM known "
+    "WHERE no IS NOT NULL) "
+    "SELECT no FROM known WHERE no IS NOT NULL AND no NOT IN (SELECT no FROM branch) LIMIT 1"
+)
+"""A branch of which only rows are left; one look for each branch, however many rows it has."""
+CHECKS = {
+    UNFILED: "run number {} is there and is not found by its id",
+    UNLISTED: "run number {} is there and is not listed",
+    STRAY: "run number {} is there and does not find all of its branches",
+    ROOTLESS.format(rows="j"): "branch {} has rows and is not listed",
+    ROOTLESS.format(rows="pack"): "branch {} has packed rows and is not listed",
+}
+
+
+def check(link: sqlite3.Connection) -> None:
+    """Raise `Damaged` unless runs and branches are found by every way that leads to them."""
+    for sql, why in CHECKS.items():
+        found = link.execute(sql).fetchone()
+        if found is not None:
+            raise Damaged("catalog of runs", why.format(found[0]))

@@ -1,0 +1,248 @@
+"""Every way to damage a small store, tried: `python -m tests.corruption.matrix`.
+
+All of it takes an hour or two of one core; `--share 0.01` draws a hundredth by a seed. Each line
+says what was damaged, how often, and what came of it.
+"""
+
+import argparse
+import hashlib
+import random
+import sqlite3
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from functools import partial
+from itertools import combinations
+from multiprocessing import get_context
+from pathlib import Path
+
+from tests.corruption.glance import Healthy, Look, glance, healthy
+from tests.corruption.scene import Scene, build
+from tests.corruption.trial import Contents, Patient, Tally, Verdict, contents, judge
+
+SECTOR = 512
+JUDGED_IN_FULL = 64
+"""Of flips that a glance explains, one in so many is read in full all the same."""
+
+Harm = tuple[str, Callable[[], bytes | None]]
+"""What was done, and how to get what the file then holds (None: it is gone)."""
+
+
+def bits(data: bytes) -> Iterator[Harm]:
+    """Every bit flipped."""
+
+    def flipped(place: int) -> bytes:
+        changed = bytearray(data)
+        changed[place >> 3] ^= 1 << (place & 7)
+        return bytes(changed)
+
+    for place in range(len(data) * 8):
+        yield f"bit {place}", partial(flipped, place)
+
+
+def cuts(data: bytes) -> Iterator[Harm]:
+    """Every length that is too short, and one byte too many."""
+
+    def cut(end: int) -> bytes:
+        return data[:end]
+
+    for end in range(len(data)):
+        yield f"cut at {end}", partial(cut, end)
+    yield "one byte longer", lambda: data + b"\x00"
+    yield "removed", lambda: None
+
+
+def sectors(data: bytes) -> Iterator[Harm]:
+    """Every sector zeroed, written over the next one, or swapped with every other."""
+    parts = [data[at : at + SECTOR] for at in range(0, len(data), SECTOR)]
+
+    def with_parts(changes: dict[int, bytes]) -> bytes:
+        return b"".join(changes.get(n, part) for n, part in enumerate(parts))
+
+    for n, part in enumerate(parts):
+        yield f"sector {n} zeroed", partial(with_parts, {n: bytes(len(part))})
+        if n + 1 < len(parts):
+            yield f"sector {n} doubled", partial(with_parts, {n + 1: part})
+    for a, b in combinations(range(len(parts)), 2):
+        yield f"sectors {a} and {b} swapped", partial(with_parts, {a: parts[b], b: parts[a]})
+
+
+FILES: dict[str, tuple[str, str, Callable[[bytes], Iterator[Harm]]]] = {
+    "bits of the database": ("closed", "store.db", bits),
+    "cuts of the database": ("closed", "store.db", cuts),
+    "sectors of the database": ("closed", "store.db", sectors),
+    "bits of the log": ("killed", "store.db-wal", bits),
+    "cuts of the log": ("killed", "store.db-wal", cuts),
+    "sectors of the log": ("killed", "store.db-wal", sectors),
+    "bits of the head note": ("closed", "heads", bits),
+    "cuts of the head note": ("closed", "heads", cuts),
+    "bits of the beats": ("closed", "beats", bits),
+    "bits of the lock": ("closed", "lock", bits),
+}
+"""Part of the matrix → store, file, and what is done to it."""
+TABLES = ("run", "branch", "j", "pack", "effect", "meta")
+
+
+class Matrix:
+    """One damaged copy after the other; `part` of them are tried, chosen by `chance`."""
+
+    def __init__(self, scene: Scene, place: Path) -> None:
+        self._scene, self._place = scene, place
+        self._known: dict[str, tuple[Patient, Contents, Healthy]] = {}
+        self._seen: dict[bytes, Verdict] = {}
+
+    def parts(self) -> list[str]:
+        """The names of what can be tried."""
+        return [*FILES, "objects", "rows"]
+
+    def run(self, part: str, share: float, seed: str) -> Tally:
+        """Try a share of one part."""
+        chance = random.Random(f"{seed} {part}")  # noqa: S311 a seed, not a secret
+        tally = Tally()
+        if part == "rows":
+            self._rows(tally, share, chance)
+        elif part == "objects":
+            self._objects(tally, share, chance)
+        else:
+            which, name, harms = FILES[part]
+            patient = self._store(which)[0]
+            for how, harmed in harms(patient.data(name)):
+                if chance.random() < share:
+                    verdict = self._look(which, name, harmed(), chance)
+                    tally.add(f"{part}, {how}", verdict)
+        return tally
+
+    def _look(self, which: str, name: str, harmed: bytes | None, chance: random.Random) -> Verdict:
+        patient, expected, known = self._store(which)
+        patient.harm(name, harmed)
+        if which == "killed":
+            # A log only chooses which pages count; the same pages are the same store.
+            pages = _pages(patient.path)
+            patient.put_back("store.db", "store.db-wal")
+            if pages not in self._seen:
+                patient.harm(name, harmed)
+                self._seen[pages] = judge(patient.path, expected)
+                patient.heal()
+            return self._seen[pages]
+        if name == "store.db" and harmed is not None:
+            look = glance(patient.path / name, known)
+            if look is not Look.UNCLEAR and chance.random() * JUDGED_IN_FULL > 1:
+                patient.put_back(name)
+                return Verdict(loud=["glance"] if look is Look.LOUD else [])
+        verdict = judge(patient.path, expected)
+        patient.heal()
+        return verdict
+
+    def _objects(self, tally: Tally, share: float, chance: random.Random) -> None:
+        patient, expected, _ = self._store("closed")
+        names = patient.names("objects/")
+        for name in names:
+            others: list[Harm] = [
+                (f"holds {other}", partial(patient.data, other)) for other in names if other != name
+            ]
+            for harms in (bits(patient.data(name)), cuts(patient.data(name)), iter(others)):
+                for how, harmed in harms:
+                    if chance.random() < share:
+                        patient.harm(name, harmed())
+                        tally.add(f"{name}, {how}", judge(patient.path, expected))
+                        patient.heal()
+
+    def _rows(self, tally: Tally, share: float, chance: random.Random) -> None:
+        patient, expected, _ = self._store("closed")
+        for how, statements in _row_harms(patient.path / "store.db"):
+            if chance.random() < share:
+                with closing(sqlite3.connect(patient.path / "store.db")) as link, link:
+                    for sql, values in statements:
+                        link.execute(sql, values)
+                tally.add(how, judge(patient.path, expected))
+                patient.heal()
+
+    def _store(self, which: str) -> tuple[Patient, Contents, Healthy]:
+        if which not in self._known:
+            source = self._scene.closed if which == "closed" else self._scene.killed
+            patient = Patient(source, self._place / which)
+            expected = contents(patient.path)
+            patient.heal()
+            known = healthy(patient.path / "store.db")
+            patient.heal()
+            self._known[which] = patient, expected, known
+        return self._known[which]
+
+
+def _pages(path: Path) -> bytes:
+    """What SQLite makes of the database and its log."""
+    try:
+        with closing(sqlite3.connect(path / "store.db")) as link:
+            return hashlib.sha256(link.serialize()).digest()
+    except sqlite3.Error as error:
+        return str(error).encode()
+
+
+Statement = tuple[str, tuple[object, ...]]
+
+
+def _row_harms(file: Path) -> Iterator[tuple[str, list[Statement]]]:
+    """Every row deleted, and swapped with every other of its table: by what it holds."""
+    with closing(sqlite3.connect(file)) as link:
+        tables = {name: link.execute(f"SELECT * FROM {name}").fetchall() for name in TABLES}  # noqa: S608 our own names
+        columns = {
+            name: [each[1] for each in link.execute(f"PRAGMA table_info({name})")]
+            for name in TABLES
+        }
+    for table, rows in tables.items():
+        names = columns[table]
+        where = " AND ".join(f"{name}=?" for name in names)
+        insert = f"INSERT INTO {table} VALUES ({','.join('?' * len(names))})"  # noqa: S608 our own names
+        for row in rows:
+            delete: Statement = (f"DELETE FROM {table} WHERE {where}", row)  # noqa: S608 our own names
+            yield f"{table} {row[0]} deleted", [delete]
+        for a, b in combinations(rows, 2):
+            gone = [(f"DELETE FROM {table} WHERE {where}", row) for row in (a, b)]  # noqa: S608 our own names
+            for from_ in range(1, len(names)):
+                swapped = [(*a[:from_], *b[from_:]), (*b[:from_], *a[from_:])]
+                yield (
+                    f"{table} {a[0]!r} and {b[0]!r} swapped from {names[from_]} on",
+                    [*gone, *((insert, row) for row in swapped)],
+                )
+
+
+def main() -> int:
+    """Try all parts, or those that are named; the exit status says whether any was wrong."""
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("--share", type=float, default=1.0, help="which share of each to try")
+    arguments.add_argument("--seed", default="kelp")
+    arguments.add_argument("--jobs", type=int, default=2)
+    arguments.add_argument("names", nargs="*", help="parts of the matrix; all of them by default")
+    asked = arguments.parse_args()
+    with tempfile.TemporaryDirectory(dir=memory()) as folder:
+        scene = build(Path(folder))
+        names = asked.names or Matrix(scene, Path(folder)).parts()
+        whole = Tally()
+        with get_context("spawn").Pool(asked.jobs) as pool:
+            orders = [
+                (scene, Path(folder, f"{n}"), name, asked.share, asked.seed)
+                for n, name in enumerate(names)
+            ]
+            for name, tally in pool.imap_unordered(_one, orders):
+                sys.stdout.write(f"{name}: {tally}\n")
+                sys.stdout.write("".join(f"  {each}\n" for each in tally.wrong[:20]))
+                sys.stdout.flush()
+                whole.merge(tally)
+    sys.stdout.write(f"all: {whole}\n")
+    return 1 if whole.wrong else 0
+
+
+def _one(order: tuple[Scene, Path, str, float, str]) -> tuple[str, Tally]:
+    scene, place, name, share, seed = order
+    return name, Matrix(scene, place).run(name, share, seed)
+
+
+def memory() -> Path | None:
+    """Where files cost no disk, if this machine has such a place."""
+    place = Path("/dev/shm")  # noqa: S108 files are made there under names of their own
+    return place if place.is_dir() else None
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

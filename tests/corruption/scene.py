@@ -1,0 +1,106 @@
+"""A small store that holds one of everything, and what every point of it must restore to."""
+
+import contextlib
+import random
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import holdfast
+from holdfast.engine import turns
+from holdfast.store import writer
+from holdfast.store.backends import sqlite
+
+LETTERS = "kelp"
+
+
+class Crash(BaseException):
+    """The process dies here, as far as the run can tell."""
+
+
+@holdfast.step
+def think(what: str) -> dict[str, Any]:
+    chance = random.Random(what)  # noqa: S311 the same thought each time
+    return {"thought": chance.randbytes(40).hex(), "of": [what, {"n": len(what)}]}
+
+
+@holdfast.step
+def look(letter: str) -> str:
+    return letter * 66_000
+
+
+@holdfast.effect(key="order")
+def place(order: str) -> str:
+    if order.startswith("lost"):
+        raise Crash(order)
+    return f"placed {order}"
+
+
+@holdfast.agent(checkpoint=holdfast.every(turns=2))
+def keeper(run: holdfast.Run, name: str, last: int, end: str = "") -> list[Any]:
+    """Some turns with a step and an effect each, ended as `end` says."""
+    run.state["seen"], run.state["large"] = [], {}
+    for turn in run.turns():
+        run.state["seen"].append(think(f"{name} {turn}"))
+        run.state["order"] = place(f"{end} {name} {turn}" if turn == last else f"{name} {turn}")
+        if end == "large":
+            run.state["large"][str(turn)] = look(LETTERS[turn])
+        if turn == 1:
+            run.checkpoint(label="asked", only=["order"])
+        if turn == last:
+            if end == "fails":
+                raise ValueError(name)
+            return list(run.state["seen"])
+    raise AssertionError
+
+
+@contextlib.contextmanager
+def small_parts() -> Iterator[None]:
+    """Packs, bases and the log at a size that lets every bit of a store be tried."""
+    with (
+        patch.object(turns, "BASE_BYTES_MIN", 500),
+        patch.object(writer, "PACK_BYTES", 2400),
+        patch.object(writer, "PACK_BYTES_MIN", 2000),
+        patch.object(sqlite, "WAL_PAGES", 16),
+    ):
+        yield
+
+
+def build(path: Path) -> "Scene":
+    """The store, closed (everything in the database) and as a kill leaves it (the end in the log).
+
+    Both are copies: `closed` and `killed` below `path`.
+    """
+    with small_parts():
+        with holdfast.open(path / "made") as store:
+            store.run(keeper, "packed", 6, id="packed")
+            for redo in (None, False, True, True):
+                with contextlib.suppress(holdfast.RunFailed):
+                    if redo is None:
+                        store.run(keeper, "branched", 3, "fails", id="branched")
+                    else:
+                        store.restart("branched", redo_turn=redo)
+            store.run(keeper, "large", 3, "large", id="large")
+        shutil.copytree(path / "made", path / "closed")
+        with holdfast.open(path / "made") as store:
+            _die(store, "doubtful", "lost", 1)
+            _die(store, "young", "lost", 3)
+            shutil.copytree(path / "made", path / "killed")
+    (path / "killed" / "store.db-shm").unlink()
+    return Scene(closed=path / "closed", killed=path / "killed")
+
+
+def _die(store: holdfast.Store, name: str, end: str, last: int) -> None:
+    with contextlib.suppress(Crash):
+        store.run(keeper, name, last, end, id=name)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scene:
+    """Where the stores are; nobody changes them."""
+
+    closed: Path
+    killed: Path

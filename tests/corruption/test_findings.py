@@ -1,0 +1,126 @@
+"""What the matrix once found, each kept by name."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+import holdfast
+from holdfast.clock import SystemClock
+from holdfast.store.chain import keyed_id
+from holdfast.store.open import open_store
+from holdfast.store.verify import verify
+from tests.corruption.scene import keeper
+
+PAGE = 4096
+
+
+def page_of(path: Path, name: str) -> int:
+    """Where the root page of a table or index begins in the database."""
+    with closing(sqlite3.connect(path / "store.db")) as link:
+        sql = "SELECT rootpage FROM sqlite_master WHERE name=?"
+        number: int = link.execute(sql, (name,)).fetchone()[0]
+    return (number - 1) * PAGE
+
+
+def change(path: Path, start: int, old: bytes, new: bytes) -> None:
+    """Change bytes of the database, on the page that begins at `start`."""
+    file = path / "store.db"
+    data = file.read_bytes()
+    at = data.index(old, start, start + PAGE)
+    file.write_bytes(data[:at] + new + data[at + len(old) :])
+
+
+def store_id(path: Path) -> bytes:
+    with closing(sqlite3.connect(path / "store.db")) as link:
+        found: bytes = link.execute("SELECT value FROM meta WHERE key='store_id'").fetchone()[0]
+    return found
+
+
+def test_a_run_that_its_index_does_not_find_is_not_started_anew(path: Path) -> None:
+    kid = keyed_id(store_id(path), "packed")
+    index = page_of(path, "sqlite_autoindex_run_1")
+    change(path, index, kid, bytes([kid[0] ^ 1]) + kid[1:])
+
+    with holdfast.open(path) as store:
+        for act in (
+            lambda: store.run(keeper, "packed", 6, id="packed"),
+            lambda: store.get("packed"),
+            store.runs,
+        ):
+            with pytest.raises(holdfast.Damaged, match=r"number 1 is there and is not found by"):
+                act()
+
+
+def test_a_run_whose_row_is_lost_is_not_started_anew(path: Path) -> None:
+    with closing(sqlite3.connect(path / "store.db")) as link, link:
+        link.execute("DELETE FROM run WHERE no=1")
+
+    with (
+        holdfast.open(path) as store,
+        pytest.raises(holdfast.Damaged, match="number 1 is there and is not listed"),
+    ):
+        store.run(keeper, "packed", 6, id="packed")
+
+
+def test_a_branch_that_its_index_does_not_find_is_not_left_out(path: Path) -> None:
+    with closing(sqlite3.connect(path / "store.db")) as link:
+        sound = link.execute("SELECT count(*) FROM branch WHERE run=2").fetchone()[0]
+    index = page_of(path, "branch_run")
+    change(path, index, b"\x02\x03", b"\x03\x03")  # Branch 3 of run 2, filed under run 3.
+
+    assert sound > 1
+    with (
+        holdfast.open(path) as store,
+        pytest.raises(holdfast.Damaged, match="number 2 is there and does not find all"),
+    ):
+        store.checkpoints("branched")
+
+
+def test_a_branch_whose_row_is_lost_is_not_left_out(path: Path) -> None:
+    with closing(sqlite3.connect(path / "store.db")) as link, link:
+        link.execute("DELETE FROM branch WHERE no=3")
+
+    with (
+        holdfast.open(path) as store,
+        pytest.raises(holdfast.Damaged, match=r"branch 3 has .*rows and is not listed"),
+    ):
+        store.checkpoints("branched")
+
+
+def test_a_store_under_a_damaged_id_is_not_an_empty_one(path: Path) -> None:
+    id_ = store_id(path)
+    change(path, page_of(path, "meta"), id_, bytes([id_[0] ^ 1]) + id_[1:])
+
+    with (
+        holdfast.open(path) as store,
+        pytest.raises(holdfast.Damaged, match="the store's id is damaged"),
+    ):
+        store.run(keeper, "packed", 6, id="packed")
+
+
+def test_a_store_that_does_not_say_what_it_needs_is_refused(path: Path) -> None:
+    change(path, page_of(path, "meta"), b"incompat", b"incomqat")
+
+    with pytest.raises(holdfast.Damaged, match="which features"):
+        holdfast.open(path)
+
+
+def test_text_that_is_no_text_is_a_finding_and_not_an_error_of_verify(path: Path) -> None:
+    # Behind a row whose hash is gone the next one cannot be checked, and is decoded all the same.
+    with closing(sqlite3.connect(path / "store.db")) as link, link:
+        sql = "SELECT id, body FROM j ORDER BY id"
+        (first, _), (second, body) = link.execute(sql).fetchmany(2)
+        link.execute("DELETE FROM j WHERE id=?", (first,))
+        link.execute(
+            "UPDATE j SET body=? WHERE id=?", (body.replace(b"branched", b"\xc2ranched"), second)
+        )
+        assert b"branched" in body
+
+    opened = open_store(path, SystemClock(), must_be_whole=False)
+    found = verify(opened).findings
+    opened.close()
+
+    where = f"journal row {second:#x}"
+    assert ["it cannot be decoded"] == [each.why[:20] for each in found if each.where == where]
