@@ -14,6 +14,7 @@ from holdfast.engine.ask import still_waiting
 from holdfast.engine.back import go_back
 from holdfast.engine.facts import facts_of
 from holdfast.engine.faults import describe, to_error, to_exception
+from holdfast.engine.points import Points
 from holdfast.engine.question import show
 from holdfast.engine.redo import redo_turn
 from holdfast.engine.session import Session
@@ -98,7 +99,8 @@ class Launcher:
             found = self._opened.reader.find(order.run)
         if found is None:
             raise Damaged(f"run {order.run}", "it was there and is gone")
-        return self._continue(order, found)
+        with Points(self._opened.reader, self._opened.path).offering(found):
+            return self._continue(order, found)
 
     def _start(self, order: Order) -> Life | None:
         """A new run; None when another process made it in this moment."""

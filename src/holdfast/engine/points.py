@@ -3,6 +3,7 @@
 Reads what is committed, takes no lease and needs no agent, so a run may go on meanwhile.
 """
 
+import contextlib
 import datetime as dt
 import re
 from collections.abc import Iterator, Sequence
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from holdfast.capture.diff import Change, diff
 from holdfast.capture.digest import digest
 from holdfast.capture.tracked import plain
+from holdfast.engine.good import offering
 from holdfast.engine.restore import PrunedAway, is_there, rows_at, state_at
 from holdfast.engine.seek import rows_from_turn
 from holdfast.errors import Damaged, UnknownCheckpoint
@@ -95,7 +97,15 @@ class Points:
 
         `Damaged` if that is not the state it was made of.
         """
-        run, point = self.find(name)
+        run = self._run_of(name)
+        with contextlib.nullcontext() if run is None else self.offering(run):
+            return self._restore(*self.find(name))
+
+    def offering(self, run: Run) -> contextlib.AbstractContextManager[None]:
+        """Let `Damaged` name the newest point of the run that restores."""
+        return offering(self._reader, run, self._restore)
+
+    def _restore(self, run: Run, point: Point) -> "tuple[Checkpoint, dict[Any, Any]]":
         rows = rows_at(self._reader, point)
         told = _Teller(self._reader, run.body.id).tell(point, rows)
         entry = rows[-1].row.entries[point[1]]
@@ -121,6 +131,10 @@ class Points:
     def diff(self, before: str, after: str) -> list[Change]:
         """What is different from one point to another."""
         return diff(self.restore(before)[1], self.restore(after)[1])
+
+    def _run_of(self, name: str) -> Run | None:
+        """The run that the name of a point begins with."""
+        return self._reader.find(name) or self._reader.find(name.rpartition("@")[0])
 
     def find(self, name: str) -> tuple[Run, Point]:
         """A point by its id, as `run@turn`, or as a run's id: its newest."""

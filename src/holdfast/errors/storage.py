@@ -87,13 +87,21 @@ class NewerFormat(StoreError):
 
 
 class Damaged(StoreError):
-    """Stored bytes are not what was written; the damaged part is named and never used."""
+    """Stored bytes are not what was written; the damaged part is named and never used.
 
-    remedy = "run `holdfast verify`; keep a copy of the store before anything else"
+    `good` is the newest point of the same run that restores, where one was looked for.
+    """
 
-    def __init__(self, where: str, why: str) -> None:
-        super().__init__(where, why)
-        self.where, self.why = where, why
+    remedy = "run `holdfast verify`; `holdfast repair` shows what can be kept"
+
+    def __init__(self, where: str, why: str, good: str | None = None) -> None:
+        super().__init__(where, why, good)
+        self.where, self.why, self.good = where, why, good
 
     def __str__(self) -> str:
-        return f"{self.where} is damaged: {self.why}; {self.remedy}"
+        text = f"{self.where} is damaged: {self.why}; {self.remedy}"
+        if self.good is None:
+            return text
+        run = self.good.rpartition("@")[0]
+        shown = f"`holdfast show {run} --at {self.good}`"
+        return f"{text}; the newest good point of the run is {self.good}: {shown}"

@@ -150,12 +150,12 @@ class Reader:
 
     def history(self, run: Run) -> History:
         """The rows that a restart of the run's head needs."""
-        last = self._records.last(run.row.head)
-        if last is None:
+        last = self._records.end(run.row.head)
+        if last < 0:
             raise Damaged(f"run {run.body.id}", "its newest branch holds no rows")
-        first = self.row(last.id).row.base
+        first = self.row(last).row.base
         start = first if first >= 0 else self.first(run.row.head)
-        rows = list(self.rows(run.row.head, start, last.id))
+        rows = list(self.rows(run.row.head, start, last))
         grown = {branch.at: branch for branch in self.line(run.row.head)}
         outside = [
             self.kept(placed, grown.get(placed.id))
@@ -279,10 +279,10 @@ class Reader:
 
     def end(self, branch: int) -> int:
         """The id of a branch's newest row."""
-        last = self._records.last(branch)
-        if last is None:
+        last = self._records.end(branch)
+        if last < 0:
             raise Damaged(f"branch {branch}", "it holds no rows")
-        return last.id
+        return last
 
     def tail(self, branch: int) -> tuple[int, int]:
         """The id of the first row of a branch that is not packed (-1: none), and their bytes."""

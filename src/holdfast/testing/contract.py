@@ -263,6 +263,7 @@ class RecordsContract:
         assert row_id(3, 2) == there(records.last(3)).id
         assert records.last(0) is None
         assert records.last(4) is None
+        assert [-1, row_id(1, 0), row_id(2, 1), row_id(3, 2), -1] == [*map(records.end, range(5))]
 
     def test_runs_are_listed_newest_first_and_by_pages(self, records: Records) -> None:
         """`before` starts below a number; `limit` bounds the page."""

@@ -95,6 +95,10 @@ class Faulty:
         """As the records below."""
         return self._records.last(branch)
 
+    def end(self, branch: int) -> int:
+        """As the records below."""
+        return self._records.end(branch)
+
     def tail(self, branch: int) -> tuple[int, int]:
         """As the records below."""
         return self._records.tail(branch)

@@ -140,6 +140,9 @@ class Records(Protocol):
     def last(self, branch: int) -> JournalRow | None:
         """The newest journal row of a branch."""
 
+    def end(self, branch: int) -> int:
+        """The id of the newest row of a branch (-1: none), known without opening any row."""
+
     def tail(self, branch: int) -> tuple[int, int]:
         """The id of the first row of a branch that is not packed (-1: none), and their bytes."""
 

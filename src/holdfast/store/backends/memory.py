@@ -69,6 +69,10 @@ class MemoryRecords:
         newest = max((id_ for id_ in rows if branch_of(id_) == branch), default=None)
         return None if newest is None else rows[newest]
 
+    def end(self, branch: int) -> int:
+        """The id of the newest row of a branch."""
+        return max((id_ for id_ in self._read().rows if branch_of(id_) == branch), default=-1)
+
     def tail(self, branch: int) -> tuple[int, int]:
         """All rows of a branch: nothing is packed here."""
         rows = self._read().rows

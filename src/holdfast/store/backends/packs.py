@@ -131,6 +131,16 @@ def read_rows(link: sqlite3.Connection, first: int, last: int) -> list[JournalRo
     return [JournalRow(id=id_, mac=mac, body=body) for id_, mac, body in found]
 
 
+def end(link: sqlite3.Connection, branch: int) -> int:
+    """The id of the newest row of a branch, loose or packed; -1 where it has none."""
+    span = row_id(branch, 0), row_id(branch + 1, 0) - 1
+    newest = [
+        link.execute(f"SELECT max(id) FROM {rows} WHERE id BETWEEN ? AND ?", span).fetchone()[0]  # noqa: S608 our own names
+        for rows in ("j", "pack")
+    ]
+    return max(id_ if type(id_) is int else -1 for id_ in newest)
+
+
 def _without_gap(rows: list[JournalRow]) -> list[JournalRow]:
     """The newest of these rows that follow each other; older ones stay loose."""
     start = len(rows) - 1

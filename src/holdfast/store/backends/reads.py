@@ -93,6 +93,11 @@ class SqliteReads:
             # In a damaged file a row may lie loose before packed ones; it is not the newest.
             return self._packs.last(link, loose.id + 1 if loose else first, end) or loose
 
+    def end(self, branch: int) -> int:
+        """The id of the newest row of a branch, known without opening any row."""
+        with self._link() as link:
+            return packs.end(link, branch)
+
     def tail(self, branch: int) -> tuple[int, int]:
         """The id of the first row of a branch that is not packed, and their bytes."""
         with self._link() as link:

@@ -254,8 +254,7 @@ class _Verification:
         """Rows of a branch in order, a page at a time; a page that cannot be read is noted."""
         where, end = f"rows of branch {branch.no}", -1
         with self._finding(where):
-            last = self._records.last(branch.no)
-            end = -1 if last is None else last.id
+            end = self._records.end(branch.no)
         for low in range(first, end + 1, PAGE):
             page: list[JournalRow] = []
             with self._finding(where):

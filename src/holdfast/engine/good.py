@@ -1,0 +1,60 @@
+"""The newest point of a damaged run that really restores: what is offered instead."""
+
+import contextlib
+from collections.abc import Callable, Iterator
+
+from holdfast.errors import Damaged
+from holdfast.model.ids import Point, branch_of, point_id, row_id, seq_of
+from holdfast.model.journal import Finished, Saved, TurnEnded
+from holdfast.store.reader import Placed, Reader, Run
+
+ROWS_MAX = 2000
+"""How many rows are looked at, newest first, before nothing is offered."""
+
+Restore = Callable[[Run, Point], object]
+
+
+@contextlib.contextmanager
+def offering(reader: Reader, run: Run, restore: Restore) -> Iterator[None]:
+    """Let `Damaged` name the newest good point of the run as well."""
+    try:
+        yield
+    except Damaged as damage:
+        good = None if damage.good else newest_good(reader, run, restore)
+        if good is None:
+            raise
+        name = point_id(run.body.id, good)
+        raise Damaged(damage.where, damage.why, name) from damage
+
+
+def newest_good(reader: Reader, run: Run, restore: Restore) -> Point | None:
+    """The newest point on the run's line of history that restores; None where none does."""
+    for placed in _backwards(reader, run.row.head):
+        for index in range(len(placed.row.entries) - 1, -1, -1):
+            entry = placed.row.entries[index]
+            if isinstance(entry, TurnEnded | Finished | Saved) and not _is_partial(entry):
+                with contextlib.suppress(Damaged):
+                    restore(run, (placed.id, index))
+                    return placed.id, index
+    return None
+
+
+def _is_partial(entry: TurnEnded | Finished | Saved) -> bool:
+    return isinstance(entry, Saved) and entry.only is not None
+
+
+def _backwards(reader: Reader, head: int) -> Iterator[Placed]:
+    """The rows of a line of history that can be read, newest first."""
+    with contextlib.suppress(Damaged):
+        line = reader.line(head)
+        ends = [*(branch.at for branch in line[1:]), reader.end(head)]
+        left = ROWS_MAX
+        for branch, end in zip(reversed(line), reversed(ends), strict=True):
+            first = row_id(branch.no, seq_of(branch.at) + 1 if branch.parent else 0)
+            for id_ in range(end, max(first, end - left) - 1, -1):
+                assert branch_of(id_) == branch.no
+                with contextlib.suppress(Damaged):
+                    yield reader.row(id_)
+            left -= end - first + 1
+            if left <= 0:
+                return
