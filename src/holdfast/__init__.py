@@ -36,6 +36,7 @@ from holdfast.errors import (
     RunStopped,
     StepError,
     StoreBusy,
+    StoreChanged,
     StoreClosed,
     StoreError,
     StoreInUse,
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
     from holdfast.engine.handle import Store, open  # noqa: A004 holdfast.open is the public name
     from holdfast.engine.notify import Notify
     from holdfast.engine.register import register
+    from holdfast.engine.repair import Repair, plan_repair
     from holdfast.engine.run import Run
     from holdfast.engine.validate import validate
     from holdfast.model.journal import Usage
@@ -83,6 +85,8 @@ else:
             "open": "holdfast.engine.handle",
             "Notify": "holdfast.engine.notify",
             "register": "holdfast.engine.register",
+            "Repair": "holdfast.engine.repair",
+            "plan_repair": "holdfast.engine.repair",
             "Run": "holdfast.engine.run",
             "validate": "holdfast.engine.validate",
             "Usage": "holdfast.model.journal",
@@ -125,6 +129,7 @@ __all__ = [
     "NotStorable",
     "Notify",
     "Rejected",
+    "Repair",
     "RestoreFailed",
     "Retention",
     "Run",
@@ -137,6 +142,7 @@ __all__ = [
     "StepError",
     "Store",
     "StoreBusy",
+    "StoreChanged",
     "StoreClosed",
     "StoreError",
     "StoreInUse",
@@ -160,6 +166,7 @@ __all__ = [
     "migrate",
     "open",
     "plain",
+    "plan_repair",
     "register",
     "step",
     "validate",

@@ -30,7 +30,16 @@ USUAL = Failpoint(name="effect.called", nth=2)
 BY_TIME = {"pending.flushing", "pending.flushed", "queue.waiting", "queue.empty"}
 """Whether a life gets to these depends on how fast it is, so a kill there may find nobody."""
 
+REPAIRS = {
+    "repair.emptying",
+    "repair.emptied",
+    "repair.writing",
+    "repair.written",
+    "repair.exchanging",
+    "repair.exchanged",
+}
 ELSEWHERE = {
+    *REPAIRS,
     *("run.admitting", "run.admitted", "run.forking", "run.forked"),
     *("fence.opening", "fence.opened", "effect.adopting", "effect.adopted"),
     *("doubt.adopting", "doubt.adopted"),
@@ -40,7 +49,7 @@ ELSEWHERE = {
     *("rekey.wrapping", "rekey.wrapped", "rekey.removing", "rekey.removed"),
     *("store.emptying", "store.emptied", "heads.forgetting", "heads.forgotten"),
 }
-"""What no plain run gets to: import, fork, gc, new keys; tests of their own kill there."""
+"""What no plain run gets to: import, fork, gc, keys, repair; tests of their own kill there."""
 
 every_agent = pytest.mark.parametrize("agent", KILLED)
 

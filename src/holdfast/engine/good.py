@@ -27,20 +27,22 @@ def offering(reader: Reader, run: Run, restore: Restore) -> Iterator[None]:
         raise Damaged(damage.where, damage.why, name) from damage
 
 
-def newest_good(reader: Reader, run: Run, restore: Restore) -> Point | None:
-    """The newest point on the run's line of history that restores; None where none does."""
+def newest_good(
+    reader: Reader, run: Run, restore: Restore, *, is_at_end: bool = False
+) -> Point | None:
+    """The newest point on the run's line of history that restores; None where none does.
+
+    `is_at_end` asks for the end of a turn or of the run.
+    """
     for placed in _backwards(reader, run.row.head):
         for index in range(len(placed.row.entries) - 1, -1, -1):
             entry = placed.row.entries[index]
-            if isinstance(entry, TurnEnded | Finished | Saved) and not _is_partial(entry):
+            is_whole = isinstance(entry, Saved) and entry.only is None and not is_at_end
+            if is_whole or isinstance(entry, TurnEnded | Finished):
                 with contextlib.suppress(Damaged):
                     restore(run, (placed.id, index))
                     return placed.id, index
     return None
-
-
-def _is_partial(entry: TurnEnded | Finished | Saved) -> bool:
-    return isinstance(entry, Saved) and entry.only is not None
 
 
 def _backwards(reader: Reader, head: int) -> Iterator[Placed]:

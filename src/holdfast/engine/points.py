@@ -99,13 +99,14 @@ class Points:
         """
         run = self._run_of(name)
         with contextlib.nullcontext() if run is None else self.offering(run):
-            return self._restore(*self.find(name))
+            return self.at(*self.find(name))
 
     def offering(self, run: Run) -> contextlib.AbstractContextManager[None]:
         """Let `Damaged` name the newest point of the run that restores."""
-        return offering(self._reader, run, self._restore)
+        return offering(self._reader, run, self.at)
 
-    def _restore(self, run: Run, point: Point) -> "tuple[Checkpoint, dict[Any, Any]]":
+    def at(self, run: Run, point: Point) -> "tuple[Checkpoint, dict[Any, Any]]":
+        """The point at that place of the run's journal, and the state there."""
         rows = rows_at(self._reader, point)
         told = _Teller(self._reader, run.body.id).tell(point, rows)
         entry = rows[-1].row.entries[point[1]]

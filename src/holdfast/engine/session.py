@@ -123,7 +123,7 @@ class Session:
         is_open = False  # Whether the life that wrote these rows wrote any outside turns.
         for placed in [*history.outside, *history.rows]:
             is_next_life = isinstance(placed.row.entries[0], Resumed)
-            if _is_outside(placed.row.turn, placed.row.entries):
+            if is_outside(placed.row.turn, placed.row.entries):
                 is_open = True
                 self.outside_rows.append(placed.id)
             elif is_open and is_next_life:
@@ -237,7 +237,7 @@ class Session:
                 self.steps += kind is Answer or kind is Happened
                 if kind is Based or ((kind is TurnEnded or kind is LoopLeft) and each.delta):  # type: ignore[union-attr]
                     self.state.locate((row.id, index))
-            if _is_outside(self.turn, entries):
+            if is_outside(self.turn, entries):
                 self.outside_rows.append(row.id)
             return row.id, len(entries) - 1, ticket
 
@@ -367,7 +367,7 @@ class Frame(msgspec.Struct, frozen=True):
         return hashlib.sha256(repr(key_of(self.inside)).encode()).digest()[:16]
 
 
-def _is_outside(turn: int, entries: Sequence[Entry]) -> bool:
+def is_outside(turn: int, entries: Sequence[Entry]) -> bool:
     """Whether a replay outside turns needs these entries after the turn is over."""
     for entry in entries:
         if isinstance(entry, LoopLeft):

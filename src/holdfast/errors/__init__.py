@@ -39,6 +39,7 @@ HoldfastError
     ├── StoreInUse             a process uses the store alone, or it must be used alone
     ├── StoreClosed            the handle was closed, or crossed a fork
     ├── StoreUnwritable        the disk is full, read-only, or failing
+    ├── StoreChanged           the store is not what a repair was planned for
     ├── NewerFormat            written by a newer Holdfast
     ├── KeyNeeded              the store is encrypted, and no key was given
     ├── WrongKey               the key is not the one this was encrypted with
@@ -78,6 +79,7 @@ from holdfast.errors.storage import (
     Damaged,
     NewerFormat,
     StoreBusy,
+    StoreChanged,
     StoreClosed,
     StoreError,
     StoreInUse,
@@ -134,6 +136,7 @@ __all__ = [
     "RunStopped",
     "StepError",
     "StoreBusy",
+    "StoreChanged",
     "StoreClosed",
     "StoreError",
     "StoreInUse",

@@ -86,6 +86,19 @@ class NewerFormat(StoreError):
         return f"the store at {self.path} has format {self.found}, {known}"
 
 
+class StoreChanged(StoreError):
+    """Somebody wrote to the store after a repair was planned; nothing was done."""
+
+    remedy = "end the processes that use the store, plan again, look at the plan, then apply it"
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self.path = path
+
+    def __str__(self) -> str:
+        return f"the store at {self.path} is not what the repair was planned for; {self.remedy}"
+
+
 class Damaged(StoreError):
     """Stored bytes are not what was written; the damaged part is named and never used.
 

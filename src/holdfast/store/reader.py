@@ -177,7 +177,14 @@ class Reader:
         """
         wanted = sorted(set(ids))
         for span in _spans(wanted):
-            yield from self._segment(self._branch(branch_of(span.first)), span)
+            branch = self._branch(branch_of(span.first))
+            try:
+                rows = list(self._segment(branch, span))
+            except Damaged:
+                # What is damaged may be a row between them that nobody asked for.
+                due = [id_ for id_ in wanted if span.first <= id_ <= span.last]
+                rows = [self.row(id_) for id_ in due]
+            yield from rows
 
     def rows(self, head: int, first: int, last: int) -> Iterator[Placed]:
         """The rows of a line of history from `first` to `last`, checked and without a gap."""

@@ -1,28 +1,25 @@
 """`holdfast verify`: every byte of the store against its hashes."""
 
-import contextlib
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
 import msgspec
 import typer
 
+from holdfast.cli.bars import progress_bar
 from holdfast.cli.grid import Grid
 from holdfast.cli.options import AsJson, Output, StorePath, closing, settings
 from holdfast.cli.output import emit
 from holdfast.cli.stores import opened, sqlite_note
 from holdfast.cli.text import plural, size
-from holdfast.clock import SystemClock
 from holdfast.errors import Damaged, UsageError
 from holdfast.store.anchor import Anchor, check, parse
-from holdfast.store.verify import Progress, Report, unreadable
+from holdfast.store.verify import Report, unreadable
 from holdfast.store.verify import verify as verify_store
 
 CLOSING = closing(("holdfast verify", "holdfast verify --deep --json"), (0, 1, 2, 3, 7))
 EXIT_DAMAGED = 7
-REMEDY = "keep a copy of the store before anything else; damaged parts are never used"
+REMEDY = "damaged parts are never used; `holdfast repair` shows what can be kept"
 
 
 def verify(
@@ -67,7 +64,7 @@ def verify(
 
 def _verify(path: Path, seen: Anchor | None, *, deep: bool) -> Report:
     try:
-        with opened(path, must_be_whole=False) as found, _progress() as progress:
+        with opened(path, must_be_whole=False) as found, progress_bar("verifying") as progress:
             report = verify_store(found, deep=deep, progress=progress)
             missed = [] if seen is None else list(check(found, seen))
             return msgspec.structs.replace(report, findings=[*report.findings, *missed])
@@ -84,20 +81,6 @@ def _text(anchor: str) -> str:
     except (OSError, UnicodeDecodeError) as error:
         msg = f"the anchor in {anchor[1:]} cannot be read ({error})"
         raise UsageError(msg) from error
-
-
-@contextlib.contextmanager
-def _progress() -> Iterator[Progress | None]:
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from holdfast.cli.terminal import SlowBar  # noqa: PLC0415 rich is slow to load
-
-    bar = SlowBar("verifying", SystemClock())
-    try:
-        yield bar
-    finally:
-        bar.close()
 
 
 def _grids(report: Report) -> list[Grid | str]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 
-from holdfast.errors import StoreError
+from holdfast.errors import Damaged, StoreError
 from holdfast.model.ids import row_id
 from holdfast.store.backends import catalog, packs, schema
 from holdfast.store.backends.base import BranchRow, JournalRow, RunRow
@@ -122,18 +122,23 @@ class SqliteReads:
             found = link.execute("SELECT body FROM key WHERE no=?", (no,)).fetchone()
         return found[0] if found else None
 
+    @property
+    def packer(self) -> Packer:
+        """What packs and unpacks rows."""
+        return self._packer
+
     def pack_with(self, packer: Packer) -> None:
         """From now on rows are packed, and packs read, by `packer`."""
         self.packer, self._packs = packer, Packs(packer)
 
     def missing(self) -> list[int]:
         """Acknowledged rows that the database does not hold as they were acknowledged."""
-        lost = []
-        for row, mac in self.heads.read():
-            found = self.rows(row, row)
-            if not found or found[0].mac.ljust(len(mac), b"\0") != mac:
-                lost.append(row)
-        return lost
+        return [row for row, mac in self.heads.read() if not self._holds(row, mac)]
+
+    def _holds(self, row: int, mac: bytes) -> bool:
+        with contextlib.suppress(Damaged):
+            return any(each.mac.ljust(len(mac), b"\0") == mac for each in self.rows(row, row))
+        return False
 
     def integrity(self) -> list[str]:
         """What SQLite's own check finds wrong in the file."""

@@ -1,0 +1,117 @@
+"""What a repair does to a damaged run, and what is lost by it, as people read it."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+
+from holdfast.model.ids import point_id
+from holdfast.model.journal import Finished, TurnEnded
+from holdfast.model.run import RunBody, Status
+from holdfast.store.backends.base import RunRow
+from holdfast.store.reader import Placed
+from holdfast.store.repair.sift import Sifted
+
+Act = Literal["filed", "cut", "carried", "lost"]
+
+
+class Fate(msgspec.Struct, frozen=True, kw_only=True):
+    """What a repair does to one damaged run, and what is lost.
+
+    `filed`: its catalog row is made anew. `cut`: rows from the first bad one on are moved aside.
+    `carried`: so they are, and the newest state that restores is kept. `lost`: nothing is left.
+    """
+
+    run: str
+    number: int
+    act: Act
+    why: str
+    point: str | None = None
+    turns_kept: int = 0
+    turns_lost: int = 0
+    rows_lost: int = 0
+    checkpoints_lost: list[str] = []
+    effects_unsure: list[str] = []
+    status: Status | None = None
+
+
+class Patient(msgspec.Struct, frozen=True, kw_only=True):
+    """A run as it was found: its catalog row and entry, where those are sound, and its branches.
+
+    `claims` are entries of catalog rows that fail their hashes; `gone` are rows that were
+    acknowledged and are not there; `indexed` those that the index says to hold intents.
+    """
+
+    no: int
+    row: RunRow | None
+    body: RunBody | None
+    claims: list[RunBody]
+    branches: list[Sifted]
+    faults: list[str]
+    gone: list[int]
+    indexed: list[int]
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether every row is there and true."""
+        return self.row is not None and not self.faults and not self.gone
+
+    @property
+    def name(self) -> str:
+        """The run's id, or what it is called where that is lost."""
+        return f"lost-{self.no}" if self.body is None else self.body.id
+
+
+def nothing_left(patient: Patient) -> Fate:
+    """The fate of a run of which not even the start can be read."""
+    why = patient.faults[0] if patient.faults else "its first row is lost"
+    rows = sum(len(each.kept) + len(each.lost) for each in patient.branches)
+    return Fate(run=patient.name, number=patient.no, act="lost", why=why, rows_lost=rows)
+
+
+def fate_of(
+    patient: Patient,
+    body: RunBody,
+    act: Act,
+    line: Sequence[Placed],
+    unsure: list[str],
+) -> Fate:
+    """The fate of a run of which `line` is left."""
+    lost = [placed for each in patient.branches for placed in each.rest]
+    ended = [
+        (placed.id, index)
+        for placed in line
+        for index, entry in enumerate(placed.row.entries)
+        if isinstance(entry, TurnEnded | Finished)
+    ]
+    kept = {
+        entry.turn
+        for placed in line
+        for entry in placed.row.entries
+        if isinstance(entry, TurnEnded)
+    }
+    gone = {
+        entry.turn: point_id(body.id, (placed.id, index))
+        for placed in lost
+        for index, entry in enumerate(placed.row.entries)
+        if isinstance(entry, TurnEnded) and entry.turn not in kept
+    }
+    marked = [
+        gone[entry.turn]
+        for placed in lost
+        for entry in placed.row.entries
+        if isinstance(entry, TurnEnded) and entry.mark is not None and entry.turn in gone
+    ]
+    return Fate(
+        run=body.id,
+        number=patient.no,
+        act=act,
+        why=(patient.faults or ["acknowledged rows are gone"])[0],
+        point=point_id(body.id, ended[-1]) if ended else None,
+        turns_kept=len(kept),
+        turns_lost=len(gone),
+        rows_lost=sum(len(each.lost) for each in patient.branches) + len(patient.gone),
+        checkpoints_lost=marked,
+        effects_unsure=unsure,
+        status=body.status,
+    )

@@ -1,0 +1,307 @@
+"""What becomes of one damaged run: its healthy beginning, and the newest state beyond it.
+
+Where a later point still restores, its whole state is written anew behind the healthy beginning,
+with the effects that are known and what the open turn had recorded. Where effects may have
+happened of which nothing is known any more, the run does not go on by itself: a person restarts it.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+from msgspec.structs import replace
+
+from holdfast.capture.state import State
+from holdfast.engine.fates import Act, Fate, Patient, fate_of, nothing_left
+from holdfast.engine.good import newest_good
+from holdfast.engine.points import Points
+from holdfast.engine.session import is_outside
+from holdfast.model.ids import Point, branch_of, ranges
+from holdfast.model.journal import (
+    Answer,
+    Based,
+    Declined,
+    Entry,
+    Error,
+    Failed,
+    Finished,
+    Happened,
+    Intended,
+    Mark,
+    Noted,
+    Raised,
+    Resumed,
+    Row,
+    Saved,
+    Started,
+    TurnEnded,
+)
+from holdfast.model.ledger import Opened
+from holdfast.model.run import Holder, RunBody, Status
+from holdfast.store.backends.base import JournalRow, RunRow
+from holdfast.store.reader import Placed, Reader, Run
+from holdfast.store.repair.rebuild import Keep
+from holdfast.store.repair.sift import Sifted
+from holdfast.store.seal.base import RunSeals
+from holdfast.store.verify.lines import Lines
+from holdfast.store.writer import make_row, make_run
+
+_LEDGER = (Intended, Happened, Declined)
+_RECORDED = (Answer, Raised, Noted, Saved, *_LEDGER)
+
+
+class Mender:
+    """Decides for one run after the other what is kept of it."""
+
+    def __init__(self, reader: Reader, points: Points, holder: Holder, now: float) -> None:
+        self._reader, self._points = reader, points
+        self._holder, self._now = holder, now
+
+    def mend(self, patient: Patient, every: dict[int, Sifted]) -> tuple[Keep | None, Fate | None]:
+        """What the new database holds of a run, and its fate if it was damaged.
+
+        `every` are the branches of all runs: a fork grows from one of another run.
+        """
+        kept = [each for each in patient.branches if each.kept]
+        first = _line(kept[0], every)[:1] if kept else []
+        started = first[0].row.entries[0] if first else None
+        if not isinstance(started, Started):
+            return None, nothing_left(patient)
+        seals = self._reader.seals.of(patient.no)
+        body = patient.body or _body_of(patient, started)
+        head = _head(patient, kept)
+        branches = [each for each in patient.branches if each.kept or each is head]
+        if patient.is_sound and patient.row is not None:
+            return _keep(Run(row=patient.row, body=body), branches, [], seals), None
+        epoch = _epoch(kept)
+        row = patient.row or RunRow(
+            no=patient.no, kid=b"", epoch=epoch, head=head.branch.no, mac=b"", body=b""
+        )
+        row = replace(row, kid=self._reader.seals.kid(body.id), head=head.branch.no)
+        line = _line(head, every)
+        tail = Tail(seals, head)
+        act: Act = "filed"
+        unsure: list[str] = []
+        is_cut = head.lost or not head.kept or any(each.lost and is_ledger(each) for each in kept)
+        if is_cut or patient.gone or row.epoch != epoch:
+            row = replace(row, epoch=row.epoch + 1)
+            good = self._good(Run(row=row, body=body), head)
+            act = "cut" if good is None else "carried"
+            self._add(tail, Run(row=row, body=body), head, line, good)
+            unsure = _unsure(patient, head, good)
+            if unsure and not isinstance(tail.last, Finished | Failed):
+                tail.add([self._stop(body.id, unsure)], tail.base)
+        last = tail.last or head.kept[-1].row.entries[-1]
+        body = _as_told_by(last, body)
+        fate = fate_of(patient, body, act, [*line, *tail.placed], unsure)
+        run = Run(row=make_run(seals, row, body), body=body)
+        return _keep(run, branches, tail.rows, seals), fate
+
+    def _good(self, run: Run, head: Sifted) -> Point | None:
+        """The newest end of a turn or run behind the healthy beginning that restores."""
+        if not head.rest:
+            return None
+        good = newest_good(self._reader, run, self._points.at, is_at_end=True)
+        is_beyond = good and branch_of(good[0]) == head.branch.no and good[0] > head.end
+        return good if is_beyond else None
+
+    def _add(
+        self, tail: "Tail", run: Run, head: Sifted, line: Sequence[Placed], good: Point | None
+    ) -> None:
+        """A new life under the next epoch; then what is known beyond the healthy beginning."""
+        resumed = Resumed(self._now, run.row.epoch, self._holder, run.body.version)
+        base = line[-1].row.base if line else -1
+        life = tail.next
+        if good is None:
+            tail.add([resumed], base)
+            return
+        known = {e.key for placed in line for e in placed.row.entries if isinstance(e, _LEDGER)}
+        before = [
+            e
+            for placed in head.rest
+            for index, e in enumerate(placed.row.entries)
+            if (placed.id, index) < good and isinstance(e, _LEDGER) and e.key not in known
+        ]
+        tail.add([resumed, *before], base)
+        outside = [p.id for p in line if is_outside(p.row.turn, p.row.entries)]
+        entries = self._standing(run, good, life)
+        entries[-1:] = [
+            replace(e, outside=ranges(iter(outside))) if isinstance(e, Based) else e
+            for e in entries[-1:]
+        ]
+        tail.add([*entries, *_open_turn(head.rest, good, life)], tail.next)
+
+    def _standing(self, run: Run, good: Point, life: int) -> list[Entry]:
+        """The state at a point, whole and in itself, under the entry that ended there."""
+        placed = self._reader.row(good[0])
+        entry = placed.row.entries[good[1]]
+        state = State(self._points.at(run, good)[1]).base()
+        if isinstance(entry, Finished):
+            based = Based(max(placed.row.turn, 0), 1, state, [])
+            return [based, replace(entry, delta=None)]
+        assert isinstance(entry, TurnEnded)
+        ended = replace(entry, delta=None, mark=entry.mark and _by(entry.mark, life))
+        return [ended, Based(entry.turn, entry.loop + entry.is_loop_over, state, [])]
+
+    def _stop(self, run: str, unsure: list[str]) -> Failed:
+        names = ", ".join(unsure)
+        message = (
+            f"repaired; of these effects it is not known whether they are done: {names}; "
+            f"look, then `holdfast restart {run}` goes on and may do them again"
+        )
+        return Failed(self._now, str(Status.FAILED), Error("holdfast", "Repaired", message))
+
+
+class Tail:
+    """Rows that are made anew, chained behind the healthy beginning of a branch."""
+
+    def __init__(self, seals: RunSeals, head: Sifted) -> None:
+        self._seals, self._mac = seals, head.mac
+        self.next = head.end + 1
+        self.base = -1
+        self.rows: list[JournalRow] = []
+        self.placed: list[Placed] = []
+
+    def add(self, entries: list[Entry], base: int) -> None:
+        """One more row."""
+        content = Row(base, -1, entries)
+        row = make_row(self._seals, self.next, self._mac, content)
+        self.rows.append(row)
+        self.placed.append(Placed(id=row.id, mac=row.mac, size=len(row.body), row=content))
+        self.next, self._mac, self.base = row.id + 1, row.mac, base
+
+    @property
+    def last(self) -> Entry | None:
+        """The newest entry."""
+        return self.placed[-1].row.entries[-1] if self.placed else None
+
+
+def _body_of(patient: Patient, started: Started) -> RunBody:
+    """The catalog entry that was written with this start, or one made of what the start says."""
+    for claim in patient.claims:
+        told = claim.created, claim.agent, claim.module
+        if told == (started.at, started.agent, started.module):
+            return claim
+    return RunBody(
+        id=patient.name,
+        agent=started.agent,
+        module=started.module,
+        version=started.version,
+        created=started.at,
+        holder=started.holder,
+    )
+
+
+def _head(patient: Patient, kept: Sequence[Sifted]) -> Sifted:
+    """The branch that goes on: the catalog's, or where that is not known the newest."""
+    wanted = -1 if patient.row is None else patient.row.head
+    known = next((each for each in patient.branches if each.branch.no == wanted), None)
+    return known or next(each for each in reversed(kept) if not is_ledger(each))
+
+
+def is_ledger(found: Sifted) -> bool:
+    """Whether a branch stands beside its run's history, as its ledger."""
+    return bool(found.kept) and any(isinstance(e, Opened) for e in found.kept[0].row.entries)
+
+
+def _epoch(kept: Sequence[Sifted]) -> int:
+    resumed = [
+        entry.epoch
+        for each in kept
+        for placed in each.kept
+        for entry in placed.row.entries
+        if isinstance(entry, Resumed)
+    ]
+    return max(resumed, default=1)
+
+
+def _line(head: Sifted, every: dict[int, Sifted]) -> list[Placed]:
+    """The true rows of the line of history that ends in `head`."""
+    line: list[Placed] = []
+    each, end = head, head.end
+    while True:
+        line[:0] = [placed for placed in each.kept if placed.id <= end]
+        if not each.branch.parent:
+            return line
+        each, end = every[each.branch.parent], each.branch.at
+
+
+def _open_turn(rest: Sequence[Placed], good: Point, life: int) -> list[Entry]:
+    """What was recorded after a point, as far as nothing is missing in between."""
+    found: list[Entry] = []
+    expected = good[0]
+    for placed in rest:
+        if placed.id < good[0]:
+            continue
+        if placed.id != expected:
+            break
+        expected += 1
+        for index, entry in enumerate(placed.row.entries):
+            if (placed.id, index) <= good:
+                continue
+            if isinstance(entry, Saved):
+                found.append(replace(entry, mark=_by(entry.mark, life)))
+            elif isinstance(entry, _RECORDED):
+                found.append(entry)
+    if rest and rest[-1].id == expected - 1 and isinstance(rest[-1].row.entries[-1], Failed):
+        found.append(rest[-1].row.entries[-1])
+    return found
+
+
+def _by(mark: Mark, life: int) -> Mark:
+    """The mark of a checkpoint whose life is told by another row now."""
+    return replace(mark, life=life)
+
+
+def _unsure(patient: Patient, head: Sifted, good: Point | None) -> list[str]:
+    """Effects of which it is not known any more whether they were done."""
+    lost = {id_ for each in patient.branches for id_ in each.lost}
+    read = {placed.id: placed for placed in head.rest}
+    names = []
+    for placed in read.values():
+        if good is None:
+            names += [e.call.name for e in placed.row.entries if isinstance(e, Intended)]
+    hidden = [id_ for id_ in patient.indexed if id_ in lost and id_ not in read]
+    names += ["one that cannot be read"] * len(hidden)
+    names += ["any in rows that are gone"] * bool(patient.gone)
+    if any(each.lost and is_ledger(each) for each in patient.branches):
+        names.append("approvals in rows of the ledger that are lost")
+    return names
+
+
+def _as_told_by(last: Entry, body: RunBody) -> RunBody:
+    """The catalog entry that agrees with the newest entry of the journal."""
+    match last:
+        case Finished():
+            return replace(body, status=Status.FINISHED, ended=last.at, error=None)
+        case Failed():
+            status = next((each for each in Status if each == last.status), Status.FAILED)
+            told = f"{last.error.name}: {last.error.message}"
+            return replace(body, status=status, ended=last.at, error=body.error or told)
+        case _:
+            return replace(body, status=Status.RUNNING, ended=None, error=None)
+
+
+def _keep(run: Run, branches: list[Sifted], added: list[JournalRow], seals: RunSeals) -> Keep:
+    lines = Lines()
+    intents: list[tuple[bytes, int]] = []
+    decode = msgspec.msgpack.Decoder(Row).decode
+    for each in branches:
+        lines.grow(each.branch)
+        rows = [(placed.id, placed.row) for placed in each.kept]
+        if each.branch.no == run.row.head:
+            mac = each.mac
+            for new in added:
+                rows.append((new.id, decode(seals.open_row(new, mac))))
+                mac = new.mac
+        for id_, content in rows:
+            list(lines.read(each.branch, id_, content))
+            found = lines.new_intents(each.branch, id_, content)
+            intents += [(seals.mark(intent), id_) for intent in found]
+    return Keep(
+        run=run.row,
+        body=run.body,
+        branches=[each.branch for each in branches],
+        ends={each.branch.no: each.end for each in branches},
+        added=added,
+        intents=intents,
+    )

@@ -1,0 +1,1 @@
+"""What can be kept of a damaged store, and a new database that holds it."""

@@ -1,0 +1,129 @@
+"""Whatever can still be read of a damaged database, row by row; nothing is believed yet."""
+
+import contextlib
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from holdfast.errors import Damaged
+from holdfast.model.ids import row_id
+from holdfast.store.backends import packs
+from holdfast.store.backends.base import BranchRow, JournalRow, RunRow
+from holdfast.store.backends.connection import connect, is_sealed, named
+from holdfast.store.backends.packs import Around, Packer
+from holdfast.store.backends.rows import branch_row, run_row
+from holdfast.store.backends.schema import SEALED_TABLES, TABLES
+
+KEYED_MAX = 1 << 62
+PROBES_MAX = 4096
+"""How many rows beyond the last one that was found are asked for one by one."""
+
+UNREADABLE = (sqlite3.Error, UnicodeDecodeError, OverflowError)
+OWN = frozenset({"run", "branch", "j", "pack", "effect"})
+"""Tables that are sifted; any other is carried over as it is."""
+
+Row = tuple[Any, ...]
+
+
+class Salvage:
+    """Reads around pages that SQLite cannot read. `is_torn` once there were any."""
+
+    def __init__(self, file: Path, packer: Packer) -> None:
+        with named(file):
+            self._link = connect(file, for_reading=True)
+            self.is_sealed = is_sealed(self._link)
+        self.packer = packer
+        self.is_torn = False
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._link.close()
+
+    def runs(self) -> list[RunRow]:
+        """The rows of the catalog, oldest first."""
+        found = self._around("no, kid, epoch, head, mac, body", "run", 0, KEYED_MAX)
+        return [run_row(row) for row in found.values()]
+
+    def branches(self) -> list[BranchRow]:
+        """The branches of all runs, oldest first."""
+        found = self._around("no, run, parent, at, mac, body", "branch", 0, KEYED_MAX)
+        return [branch_row(row) for row in found.values()]
+
+    def rooted(self) -> list[int]:
+        """Numbers of branches that have rows, whether or not they are listed."""
+        ids = (*self._around("id", "j", 0, KEYED_MAX), *self._around("id", "pack", 0, KEYED_MAX))
+        return sorted({id_ >> 32 for id_ in ids})
+
+    def rows(self, branch: int) -> dict[int, JournalRow]:
+        """The rows of a branch by their ids, loose or out of packs that can be opened."""
+        first, last = row_id(branch, 0), row_id(branch + 1, 0) - 1
+        was_torn, self.is_torn = self.is_torn, False
+        packed = self._around("id, first, body", "pack", first, last)
+        loose = self._around("id, mac, body", "j", first, last)
+        if self.is_torn:
+            self._probe(first, packed, loose)
+        self.is_torn |= was_torn
+        found: dict[int, JournalRow] = {}
+        for id_, start, body in packed.values():
+            with contextlib.suppress(Damaged, TypeError, ValueError):
+                rows = self.packer.unpack(start, id_, body, Around(self._link, start))
+                found.update((row.id, row) for row in rows)
+        for id_, mac, body in loose.values():
+            found[id_] = JournalRow(id=id_, mac=mac, body=body)
+        return dict(sorted(found.items()))
+
+    def packs(self, branch: int) -> dict[int, tuple[int, bytes]]:
+        """First row and body of each pack of a branch, by the id of its last row."""
+        first, last = row_id(branch, 0), row_id(branch + 1, 0) - 1
+        found = self._around("id, first, body", "pack", first, last)
+        return {id_: (start, body) for id_, start, body in found.values()}
+
+    def end(self, branch: int) -> int:
+        """The id of the newest row of a branch; -2 where that cannot be read."""
+        with contextlib.suppress(*UNREADABLE):
+            return packs.end(self._link, branch)
+        return -2
+
+    def _probe(self, first: int, packed: dict[int, Row], loose: dict[int, Row]) -> None:
+        """Ask for each row by itself: those on other pages are still found."""
+        end = max((first, *packed, *loose)) + PROBES_MAX
+        for id_ in range(first, end + 1):
+            for table, columns, found in (
+                ("j", "id, mac, body", loose),
+                ("pack", "id, first, body", packed),
+            ):
+                if id_ not in found:
+                    found.update(self._around(columns, table, id_, id_))
+
+    def indexed(self, run: int) -> list[int]:
+        """Ids of rows that the index says to hold intents of a run."""
+        with contextlib.suppress(*UNREADABLE):
+            sql = "SELECT id FROM effect WHERE run=? ORDER BY id"
+            return [id_ for (id_,) in self._link.execute(sql, (run,)) if type(id_) is int]
+        return []
+
+    def others(self) -> Iterator[tuple[str, list[Row]]]:
+        """Tables that nothing here looks into, with all of their rows."""
+        for name, sql in {**TABLES, **(SEALED_TABLES if self.is_sealed else {})}.items():
+            if name not in OWN and sql.startswith("CREATE TABLE"):
+                yield name, self._link.execute(f"SELECT * FROM {name}").fetchall()  # noqa: S608 our own names
+
+    def _around(self, columns: str, table: str, first: int, last: int) -> dict[int, Row]:
+        """Rows by their keys: from the front up to what cannot be read, then from the back."""
+        key = columns.partition(",")[0]
+        found: dict[int, Row] = {}
+        for order in ("ASC", "DESC"):
+            sql = (
+                f"SELECT {columns} FROM {table} WHERE {key} BETWEEN ? AND ? ORDER BY {key} {order}"  # noqa: S608 our own names
+            )
+            try:
+                for row in self._link.execute(sql, (first, last)):
+                    if row[0] in found:
+                        break
+                    found[row[0]] = row
+                else:
+                    break  # All of them were read.
+            except UNREADABLE:
+                self.is_torn = True
+        return dict(sorted(found.items()))

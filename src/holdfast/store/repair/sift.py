@@ -1,0 +1,172 @@
+"""Which rows of a run are true: the longest beginning of each branch that every hash confirms."""
+
+import contextlib
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from holdfast.errors import Damaged
+from holdfast.model.ids import row_id, seq_of
+from holdfast.model.journal import Entry, Row
+from holdfast.store.backends.base import BranchRow, JournalRow
+from holdfast.store.chunks import Chunks
+from holdfast.store.inside import references_in, states_of, values_of
+from holdfast.store.reader import Placed
+from holdfast.store.repair.salvage import Salvage
+from holdfast.store.seal.base import RunSeals
+
+_decode_row = msgspec.msgpack.Decoder(Row).decode
+_BAD = (Damaged, TypeError, ValueError, LookupError, RecursionError)
+
+
+class Sifted(msgspec.Struct, kw_only=True):
+    """A branch: its own row, the rows that are true, and what comes after them.
+
+    `lost` are the rows from the first bad one on, those that cannot be read included; `rest` are
+    those of them that can be read, true among themselves. `why` says what was wrong first.
+    """
+
+    branch: BranchRow
+    kept: list[Placed]
+    lost: list[int]
+    rest: list[Placed]
+    why: str | None
+
+    @property
+    def first(self) -> int:
+        """The id of the first row that the branch has or had."""
+        return row_id(self.branch.no, seq_of(self.branch.at) + 1 if self.branch.parent else 0)
+
+    @property
+    def end(self) -> int:
+        """The id of the newest row that is true; one before the first where there is none."""
+        return self.kept[-1].id if self.kept else self.first - 1
+
+    @property
+    def mac(self) -> bytes:
+        """The hash that the next row follows."""
+        return self.kept[-1].mac if self.kept else self.branch.mac
+
+
+class Stray(msgspec.Struct, frozen=True, kw_only=True):
+    """A branch that cannot be kept: nothing proves where it belongs."""
+
+    no: int
+    why: str
+
+
+class Sieve:
+    """Sifts the branches of one run after the other; a fork grows from one of an older run."""
+
+    def __init__(self, chunks: Chunks, salvage: Salvage) -> None:
+        self._chunks, self._salvage = chunks, salvage
+        self._macs: dict[int, bytes] = {}
+        self._known: list[int] = []
+        self.bad_chunks: set[str] = set()
+
+    def sift(
+        self, run: int, seals: RunSeals, numbers: Sequence[int], listed: dict[int, BranchRow]
+    ) -> Iterator[Sifted | Stray]:
+        """Each branch of a run, oldest first, or why it cannot be kept."""
+        salvage, self._run, self._seals = self._salvage, run, seals
+        for no in sorted(numbers):
+            rows = salvage.rows(no)
+            branch = self._proven(listed.get(no), no, rows)
+            if branch is None:
+                why = f"branch {no}: what it grew from is lost or cannot be told"
+                yield Stray(no=no, why=why)
+                continue
+            found = self._read(branch, rows, max(salvage.end(no), *rows, -1))
+            if salvage.is_sealed:
+                _leave_whole_packs(found, salvage)
+            self._known.append(no)
+            self._macs.update((placed.id, placed.mac) for placed in found.kept)
+            yield found
+
+    def _proven(
+        self, row: BranchRow | None, no: int, rows: dict[int, JournalRow]
+    ) -> BranchRow | None:
+        """The branch's row, or one made anew that the branch's first row is chained to."""
+        if row is not None:
+            with contextlib.suppress(*_BAD):
+                before = self._macs[row.at] if row.parent else b""
+                self._seals.check_branch(row, before)
+                return row
+        first = min(rows, default=None)
+        if first is None:
+            return None
+        for parent in (0, *self._known):
+            at = row_id(parent, seq_of(first) - 1) if parent and seq_of(first) else 0
+            if parent and at not in self._macs:
+                continue
+            bare = BranchRow(no=no, run=self._run, parent=parent, at=at, mac=b"", body=b"")
+            made = self._seals.branch(bare, self._macs[at] if parent else b"")
+            with contextlib.suppress(*_BAD):
+                self._seals.open_row(rows[first], made.mac)
+                return made
+        return None
+
+    def _read(self, branch: BranchRow, rows: dict[int, JournalRow], end: int) -> Sifted:
+        found = Sifted(branch=branch, kept=[], lost=[], rest=[], why=None)
+        expected, before = found.first, branch.mac
+        try:
+            while expected in rows:
+                placed = self._open(rows[expected], before)
+                self._check_values(placed)
+                found.kept.append(placed)
+                expected, before = expected + 1, placed.mac
+            if end >= expected:
+                raise Damaged(f"journal row {expected:#x}", "it is missing or cannot be read")
+        except _BAD as error:
+            found.why = _told(error)
+        found.lost = list(range(expected, end + 1))
+        found.rest = list(self._rest(rows, expected))
+        return found
+
+    def _rest(self, rows: dict[int, JournalRow], first: int) -> Iterator[Placed]:
+        """Rows behind the first bad one, each chained to the one before as it says of itself."""
+        for id_ in sorted(rows):
+            before = rows.get(id_ - 1)
+            if id_ >= first and before is not None:
+                with contextlib.suppress(*_BAD):
+                    yield self._open(rows[id_], before.mac)
+
+    def _open(self, row: JournalRow, before: bytes) -> Placed:
+        payload = self._seals.open_row(row, before)
+        decoded = _decode_row(payload)
+        if not decoded.entries:
+            raise Damaged(f"journal row {row.id:#x}", "it holds no entries")
+        return Placed(id=row.id, mac=row.mac, size=len(row.body), row=decoded)
+
+    def _check_values(self, placed: Placed) -> None:
+        """Large values lie beside the journal and must be there and true."""
+        for entry in placed.row.entries:
+            for reference in _references(entry, self._chunks):
+                try:
+                    self._chunks.fetch(reference)
+                except Damaged:
+                    self.bad_chunks.add(self._chunks.name(reference).hex())
+                    raise
+
+
+def _references(entry: Entry, chunks: Chunks) -> Iterator[bytes]:
+    for _, data in values_of(entry):
+        yield data
+    for _, data in states_of(entry):
+        yield data
+        yield from references_in(chunks.fetch(data))
+
+
+def _told(error: BaseException) -> str:
+    if isinstance(error, Damaged):
+        return f"{error.where}: {error.why}"
+    return f"it cannot be decoded ({error})"
+
+
+def _leave_whole_packs(found: Sifted, salvage: Salvage) -> None:
+    """A sealed pack is kept whole or not at all: its rows are not sealed one by one."""
+    for last, (first, _) in salvage.packs(found.branch.no).items():
+        if type(first) is int and first <= found.end < last:
+            lost = [placed.id for placed in found.kept if placed.id >= first]
+            found.kept = [placed for placed in found.kept if placed.id < first]
+            found.lost = [*lost, *found.lost]

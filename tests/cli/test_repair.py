@@ -1,0 +1,91 @@
+"""`holdfast repair`: a plan first, then the same done, and told by the exit status."""
+
+import json
+import sqlite3
+
+from tests.cli.kit import Shop, on_terminal
+
+
+def test_a_whole_store_needs_no_repair(history: Shop) -> None:
+    done = history("repair")
+
+    assert (0, "") == (done.status, done.err)
+    assert "nothing to repair" in done.out
+    assert "whole" == history("repair", "--apply", "--json").data["repair"]["status"]
+
+
+def test_the_plan_says_what_is_done_and_changes_nothing(history: Shop) -> None:
+    _harm(history)
+
+    done = history("repair")
+
+    assert 7 == done.status
+    assert "run-42" in done.out
+    assert "moved aside" in done.out
+    assert "`holdfast repair --apply`" in done.out
+    assert not (history.store / "lost").exists()
+    assert 7 == history("verify").status
+
+
+def test_apply_does_it_and_says_where_the_rest_is(history: Shop) -> None:
+    _harm(history)
+
+    done = history("repair", "--apply")
+
+    assert 0 == done.status
+    assert "repaired; what was there before is in .holdfast/lost/" in done.out
+    assert (0, 0) == (history("verify", "--deep").status, history("show", "run-42").status)
+
+
+def test_programs_read_the_same(history: Shop) -> None:
+    _harm(history)
+
+    told = history("repair", "-o", "json")
+    lines = [json.loads(line) for line in history("repair", "-o", "jsonl").out.splitlines()]
+    applied = history("repair", "--apply", "--json")
+
+    assert (7, "damaged", None) == (
+        told.status,
+        told.data["repair"]["status"],
+        told.data["repair"]["lost"],
+    )
+    assert ["run-42"] == [fate["run"] for fate in told.data["fates"]]
+    assert ["fate", "summary"] == [line["kind"] for line in lines]
+    assert "repaired" == applied.data["repair"]["status"]
+    assert applied.data["repair"]["lost"].startswith(".holdfast/lost/")
+
+
+def test_a_file_that_is_no_database_cannot_be_repaired(history: Shop) -> None:
+    for path in history.store.glob("store.db-*"):
+        path.unlink()
+    (history.store / "store.db").write_bytes(b"no database at all" * 500)
+
+    done = history("repair")
+
+    assert 7 == done.status
+    assert "put a copy of the store back" in done.err
+    assert "Traceback" not in done.err
+
+
+def test_no_store_is_not_found(shop: Shop) -> None:
+    assert 3 == shop("repair").status
+
+
+def test_a_terminal_sees_the_same(history: Shop) -> None:
+    _harm(history)
+
+    assert "moved aside" in on_terminal(history, "repair").out
+
+
+def _harm(shop: Shop) -> None:
+    """Change the newest row of run-42."""
+    with sqlite3.connect(shop.store / "store.db") as link:
+        [(no, head)] = [
+            (no, head) for no, head, body in link.execute("SELECT no, head, body FROM run")
+            if b"run-42" in body
+        ]  # fmt: skip
+        sql = "UPDATE j SET body=zeroblob(9) WHERE id=(SELECT max(id) FROM j WHERE id>>32=?)"
+        if not link.execute(sql, (head,)).rowcount:
+            link.execute("UPDATE pack SET body=zeroblob(9) WHERE id>>32=?", (head,))
+        assert no
+    link.close()

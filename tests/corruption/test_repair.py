@@ -1,0 +1,285 @@
+"""Repair: what is true stays and goes on, what is not is moved aside, nothing is made up."""
+
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import holdfast
+from holdfast.clock import SystemClock
+from holdfast.model.ids import row_id
+from holdfast.store.open import open_store
+from holdfast.store.verify import verify
+from tests.corruption.scene import Scene, keeper
+from tests.corruption.test_findings import change, page_of, store_id
+from tests.corruption.test_offer import newest_object, spoil
+from tests.corruption.trial import Contents, contents
+
+Harm = Callable[[Path], None]
+
+
+@pytest.fixture(scope="session")
+def known(scene: Scene, tmp_path_factory: pytest.TempPathFactory) -> Contents:
+    """What the store told before it was damaged."""
+    return contents(Path(shutil.copytree(scene.closed, tmp_path_factory.mktemp("known") / "store")))
+
+
+def sql(statement: str, *values: Any) -> Harm:  # noqa: ANN401 what SQLite takes
+    def harm(path: Path) -> None:
+        with closing(sqlite3.connect(path / "store.db")) as link, link:
+            assert link.execute(statement, values).rowcount
+
+    return harm
+
+
+def bad_row(branch: int, seq: int) -> Harm:
+    return lambda path: spoil(path, branch, seq)
+
+
+def bad_object(path: Path) -> None:
+    file = newest_object(path)
+    file.write_bytes(file.read_bytes()[:-1])
+
+
+def no_object(path: Path) -> None:
+    newest_object(path).unlink()
+
+
+def bad_heads(path: Path) -> None:
+    (path / "heads").write_bytes(bytes(range(256)) * 2)
+
+
+def torn_page(name: str) -> Harm:
+    def harm(path: Path) -> None:
+        start = page_of(path, name)
+        with (path / "store.db").open("r+b") as file:
+            file.seek(start)
+            file.write(b"\xff" * 4096)
+
+    return harm
+
+
+def bad_id(path: Path) -> None:
+    id_ = store_id(path)
+    change(path, page_of(path, "meta"), id_, bytes([id_[0] ^ 16]) + id_[1:])
+
+
+def bad_index(path: Path) -> None:
+    with closing(sqlite3.connect(path / "store.db")) as link:
+        kid = link.execute("SELECT kid FROM run WHERE no=1").fetchone()[0]
+    index = page_of(path, "sqlite_autoindex_run_1")
+    change(path, index, kid, bytes([kid[0] ^ 1]) + kid[1:])
+
+
+HARMS: dict[str, tuple[Harm, set[str]]] = {
+    "a row in the middle": (bad_row(1, 8), {"packed"}),
+    "a row at the end": (bad_row(1, 23), {"packed"}),
+    "the first row": (bad_row(1, 0), {"packed"}),
+    "a loose row": (bad_row(4, 12), {"branched"}),
+    "a row of an old branch": (bad_row(3, 12), {"branched"}),
+    "a row that branches grew from": (bad_row(2, 10), {"branched"}),
+    "a lost row": (sql("DELETE FROM j WHERE id=?", row_id(4, 12)), {"branched"}),
+    "a lost last row": (sql("DELETE FROM j WHERE id=?", row_id(4, 13)), {"branched"}),
+    "a bad pack": (sql("UPDATE pack SET body=zeroblob(99) WHERE id=?", row_id(1, 11)), {"packed"}),
+    "a lost pack": (sql("DELETE FROM pack WHERE id=?", row_id(1, 23)), {"packed"}),
+    "a bad object": (bad_object, {"large"}),
+    "a missing object": (no_object, {"large"}),
+    "a catalog row's hash": (sql("UPDATE run SET mac=zeroblob(32) WHERE no=1"), {"packed"}),
+    "a catalog row's entry": (sql("UPDATE run SET body=zeroblob(90) WHERE no=1"), {"packed"}),
+    "a catalog row's head": (sql("UPDATE run SET head=3 WHERE no=2"), {"branched"}),
+    "a lost catalog row": (sql("DELETE FROM run WHERE no=3"), {"large"}),
+    "a branch's hash": (sql("UPDATE branch SET mac=zeroblob(32) WHERE no=4"), {"branched"}),
+    "a branch's run": (sql("UPDATE branch SET run=1 WHERE no=4"), {"branched"}),
+    "a lost branch": (sql("DELETE FROM branch WHERE no=1"), {"packed"}),
+    "a lost old branch": (sql("DELETE FROM branch WHERE no=3"), {"branched"}),
+    "an index": (bad_index, set()),
+    "a lost intent": (sql("DELETE FROM effect WHERE run=1"), set()),
+    "a stray intent": (sql("INSERT INTO effect VALUES (1, 'x', 7)"), set()),
+    "stray rows": (sql("INSERT INTO j VALUES (?, zeroblob(32), zeroblob(9))", 99 << 32), set()),
+    "the head note": (bad_heads, set()),
+    "a page of the journal": (torn_page("j"), {"branched"}),
+    "a page of the packs": (torn_page("pack"), {"packed", "branched", "large"}),
+    "a page of the catalog": (torn_page("run"), {"packed", "branched", "large"}),
+    "a page of the branches": (torn_page("branch"), set()),
+    "a page of an index": (torn_page("branch_run"), set()),
+    "a page of the intents": (torn_page("effect"), set()),
+    "a bit of the store's id": (bad_id, set()),
+}
+"""What is damaged → how, and which runs may lose something by it."""
+
+
+def whole(path: Path) -> list[str]:
+    opened = open_store(path, SystemClock(), must_exist=True)
+    try:
+        return [f"{each.where}: {each.why}" for each in verify(opened, deep=True).findings]
+    finally:
+        opened.close()
+
+
+@pytest.mark.parametrize("what", HARMS)
+def test_a_repaired_store_is_whole_and_what_it_restores_is_true(
+    path: Path, known: Contents, what: str
+) -> None:
+    harm, hurt = HARMS[what]
+    harm(path)
+
+    plan = holdfast.plan_repair(path)
+    into = plan.apply()
+
+    assert [] == whole(path)
+    states = [state for _, state in known.points.values()]
+    with holdfast.open(path) as store:
+        for run in known.runs.keys() - hurt:
+            assert known.runs[run] == store.get(run)
+        for id_, point in known.points.items():
+            if point[0].run not in hurt:
+                assert point == store.restore(id_)
+        for fate in plan.fates:
+            assert fate.run in hurt or fate.run.startswith("lost-")
+            if fate.point is not None:
+                assert store.restore(fate.point)[1] in states
+        for info in store.runs():
+            for told in store.checkpoints(info.id, every_turn=True):
+                assert store.restore(told.id)[1] in states
+    assert plan.is_needed is (into is not None)
+    assert into is None or (into / "store.db").exists()
+    assert holdfast.plan_repair(path).is_needed is False
+
+
+@pytest.mark.parametrize("what", HARMS)
+def test_a_plan_changes_nothing(path: Path, what: str) -> None:
+    HARMS[what][0](path)
+    before = {file: file.read_bytes() for file in files(path)}
+
+    holdfast.plan_repair(path)
+
+    assert before == {file: file.read_bytes() for file in files(path)}
+
+
+def files(path: Path) -> Iterator[Path]:
+    return (file for file in sorted(path.rglob("*")) if file.is_file() and file.name != "beats")
+
+
+def test_the_newest_state_behind_a_bad_row_is_kept_and_the_result_too(
+    path: Path, known: Contents
+) -> None:
+    with holdfast.open(path) as store:
+        result = store.run(keeper, "packed", 6, id="packed")
+        end = store.restore("packed")[1]
+    spoil(path, 1, 3)
+
+    [fate] = holdfast.plan_repair(path).fates
+    holdfast.plan_repair(path).apply()
+
+    assert ("carried", "packed", holdfast.Status.FINISHED) == (fate.act, fate.run, fate.status)
+    with holdfast.open(path) as store:
+        assert end == store.restore("packed")[1]
+        assert result == store.run(keeper, "packed", 6, id="packed")
+    assert known.runs["packed"].status is holdfast.Status.FINISHED
+
+
+def test_a_run_whose_effects_may_be_forgotten_waits_for_a_person(path: Path) -> None:
+    sql("UPDATE pack SET body=zeroblob(99) WHERE id=?", row_id(1, 23))(path)
+
+    [fate] = holdfast.plan_repair(path).fates
+    holdfast.plan_repair(path).apply()
+
+    assert "cut" == fate.act
+    assert ["one that cannot be read"] * 4 == fate.effects_unsure
+    with holdfast.open(path) as store:
+        with pytest.raises(holdfast.RunFailed, match="holdfast restart packed"):
+            store.run(keeper, "packed", 6, id="packed")
+        assert 7 == len(store.restart("packed", agent=keeper))
+    assert [] == whole(path)
+
+
+def test_what_the_log_lost_is_told_and_the_rest_goes_on(scene: Scene, tmp_path: Path) -> None:
+    path = Path(shutil.copytree(scene.killed, tmp_path / "store"))
+    (path / "store.db-wal").unlink()
+    with pytest.raises(holdfast.Damaged, match="acknowledged rows are missing"):
+        holdfast.open(path)
+
+    plan = holdfast.plan_repair(path)
+    plan.apply()
+
+    assert [] == whole(path)
+    assert {"young"} == {fate.run for fate in plan.fates} or plan.strays
+    with holdfast.open(path) as store:
+        for fate in plan.fates:
+            assert holdfast.Status.FAILED is store.get(fate.run).status
+
+
+def test_a_healthy_store_is_left_alone(path: Path) -> None:
+    before = {file: file.read_bytes() for file in files(path)}
+
+    plan = holdfast.plan_repair(path)
+
+    assert (False, [], None) == (plan.is_needed, plan.fates, plan.apply())
+    assert before == {file: file.read_bytes() for file in files(path)}
+
+
+def test_a_store_that_somebody_has_open_is_not_repaired(path: Path) -> None:
+    spoil(path, 1, 8)
+    plan = holdfast.plan_repair(path)
+
+    with holdfast.open(path), pytest.raises(holdfast.StoreBusy):
+        plan.apply()
+
+    assert not (path / "lost").exists()
+    assert plan.apply() is not None
+
+
+def test_a_store_with_a_run_under_way_is_not_repaired(path: Path) -> None:
+    spoil(path, 1, 8)
+    plan = holdfast.plan_repair(path)
+    opened = open_store(path, SystemClock(), must_be_whole=False)
+
+    assert opened.leases.take(2)
+    with pytest.raises(holdfast.RunHeld, match="branched"):
+        plan.apply()
+    opened.close()
+
+    assert not (path / "lost").exists()
+
+
+def test_a_store_that_changed_since_it_was_planned_is_not_repaired(path: Path) -> None:
+    spoil(path, 1, 8)
+    plan = holdfast.plan_repair(path)
+    with holdfast.open(path) as store:
+        store.run(keeper, "new", 1, id="new")
+
+    with pytest.raises(holdfast.StoreChanged):
+        plan.apply()
+
+    holdfast.plan_repair(path).apply()
+    with holdfast.open(path) as store:
+        assert holdfast.Status.FINISHED is store.get("new").status
+
+
+def test_a_file_that_is_no_database_cannot_be_repaired_and_says_so(path: Path) -> None:
+    (path / "store.db").write_bytes(b"no database at all" * 500)
+
+    with pytest.raises(holdfast.Damaged, match=r"store\.db"):
+        holdfast.plan_repair(path)
+
+
+def test_a_repaired_run_goes_on_and_can_be_damaged_and_repaired_again(path: Path) -> None:
+    spoil(path, 4, 12)
+    holdfast.plan_repair(path).apply()
+    with holdfast.open(path) as store:
+        with pytest.raises(holdfast.RunFailed):
+            store.restart("branched", agent=keeper)
+        known = store.restore("branched")[1]
+        head = store.get("branched").branch
+    spoil(path, head, 12)
+
+    holdfast.plan_repair(path).apply()
+
+    assert [] == whole(path)
+    assert 2 == len(list((path / "lost").iterdir()))
+    with holdfast.open(path) as store:
+        assert known == store.restore("branched")[1]
