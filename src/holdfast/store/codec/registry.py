@@ -41,6 +41,7 @@ class Registry:
         self._steps: dict[tuple[str | type, int], _Step] = {}
         self._unread: list[Callable[..., object]] = []
         self._lock = threading.RLock()
+        self._counted = threading.local()
 
     def register(
         self,
@@ -107,9 +108,16 @@ class Registry:
         alike = [e for n, e in self._by_name.items() if n.partition(":")[2] == qualname]
         return alike[0] if len(alike) == 1 else None
 
+    @property
+    def upgrades(self) -> int:
+        """How many values this thread has read that an older version of their class had stored."""
+        return getattr(self._counted, "upgrades", 0)
+
     def upgrade(self, entry: Entry, version: int, payload: object) -> object:
         """What was stored in `version`, as today's version has it."""
         at = version
+        if at < entry.version:
+            self._counted.upgrades = self.upgrades + 1
         while at < entry.version:
             step = self._steps.get((entry.name, at)) or self._steps.get((entry.cls, at))
             if step is None:
