@@ -14,7 +14,7 @@ from holdfast.clock import SystemClock
 from holdfast.model.ids import row_id
 from holdfast.store.open import open_store
 from holdfast.store.verify import verify
-from tests.corruption.scene import Scene, keeper
+from tests.corruption.scene import Scene, keeper, small_parts
 from tests.corruption.test_findings import change, page_of, store_id
 from tests.corruption.test_offer import newest_object, spoil
 from tests.corruption.trial import Contents, contents
@@ -283,3 +283,33 @@ def test_a_repaired_run_goes_on_and_can_be_damaged_and_repaired_again(path: Path
     assert 2 == len(list((path / "lost").iterdir()))
     with holdfast.open(path) as store:
         assert known == store.restore("branched")[1]
+
+
+def test_an_encrypted_store_is_repaired_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOLDFAST_TEST_KEY", "6b656c70" * 8)
+    key = "env:HOLDFAST_TEST_KEY"
+    with small_parts(), holdfast.open(tmp_path, key=key) as store:
+        store.run(keeper, "one", 6, id="one")
+        store.run(keeper, "two", 6, id="two")
+        known = {
+            point.id: store.restore(point)[1]
+            for run in ("one", "two")
+            for point in store.checkpoints(run, every_turn=True)
+        }
+    with closing(sqlite3.connect(tmp_path / "store.db")) as link, link:
+        last = link.execute("SELECT max(id) FROM pack WHERE id>>32=1").fetchone()
+        link.execute("UPDATE pack SET body=zeroblob(400) WHERE id=?", last)
+
+    plan = holdfast.plan_repair(tmp_path, key=key)
+    plan.apply()
+
+    assert ["one"] == [fate.run for fate in plan.fates]
+    with holdfast.open(tmp_path, key=key) as store:
+        for id_, state in known.items():
+            if id_.startswith("two"):
+                assert state == store.restore(id_)[1]
+        assert store.restore("one")[1] in known.values()
+        assert 7 == len(store.restart("one", agent=keeper))
+    assert not holdfast.plan_repair(tmp_path, key=key).is_needed

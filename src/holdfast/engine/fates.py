@@ -109,7 +109,7 @@ def fate_of(
         why=(patient.faults or ["acknowledged rows are gone"])[0],
         point=point_id(body.id, ended[-1]) if ended else None,
         turns_kept=len(kept),
-        turns_lost=len(gone),
+        turns_lost=max([len(gone), *(turn + 1 - len(kept) for turn in gone)]),
         rows_lost=sum(len(each.lost) for each in patient.branches) + len(patient.gone),
         checkpoints_lost=marked,
         effects_unsure=unsure,
