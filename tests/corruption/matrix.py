@@ -106,7 +106,7 @@ class Matrix:
             self._objects(tally, share, chance)
         else:
             which, name, harms = FILES[part]
-            patient = self._store(which)[0]
+            patient = self.store(which)[0]
             for how, harmed in harms(patient.data(name)):
                 if chance.random() < share:
                     verdict = self._look(which, name, harmed(), chance)
@@ -114,7 +114,7 @@ class Matrix:
         return tally
 
     def _look(self, which: str, name: str, harmed: bytes | None, chance: random.Random) -> Verdict:
-        patient, expected, known = self._store(which)
+        patient, expected, known = self.store(which)
         patient.harm(name, harmed)
         if which == "killed":
             # A log only chooses which pages count; the same pages are the same store.
@@ -135,7 +135,7 @@ class Matrix:
         return verdict
 
     def _objects(self, tally: Tally, share: float, chance: random.Random) -> None:
-        patient, expected, _ = self._store("closed")
+        patient, expected, _ = self.store("closed")
         names = patient.names("objects/")
         for name in names:
             others: list[Harm] = [
@@ -149,8 +149,8 @@ class Matrix:
                         patient.heal()
 
     def _rows(self, tally: Tally, share: float, chance: random.Random) -> None:
-        patient, expected, _ = self._store("closed")
-        for how, statements in _row_harms(patient.path / "store.db"):
+        patient, expected, _ = self.store("closed")
+        for how, statements in row_harms(patient.path / "store.db"):
             if chance.random() < share:
                 with closing(sqlite3.connect(patient.path / "store.db")) as link, link:
                     for sql, values in statements:
@@ -158,7 +158,8 @@ class Matrix:
                 tally.add(how, judge(patient.path, expected))
                 patient.heal()
 
-    def _store(self, which: str) -> tuple[Patient, Contents, Healthy]:
+    def store(self, which: str) -> tuple[Patient, Contents, Healthy]:
+        """A copy of a store to be damaged, and what it tells while it is healthy."""
         if which not in self._known:
             source = self._scene.closed if which == "closed" else self._scene.killed
             patient = Patient(source, self._place / which)
@@ -182,7 +183,7 @@ def _pages(path: Path) -> bytes:
 Statement = tuple[str, tuple[object, ...]]
 
 
-def _row_harms(file: Path) -> Iterator[tuple[str, list[Statement]]]:
+def row_harms(file: Path) -> Iterator[tuple[str, list[Statement]]]:
     """Every row deleted, and swapped with every other of its table: by what it holds."""
     with closing(sqlite3.connect(file)) as link:
         tables = {name: link.execute(f"SELECT * FROM {name}").fetchall() for name in TABLES}  # noqa: S608 our own names

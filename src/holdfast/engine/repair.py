@@ -22,7 +22,7 @@ from holdfast.engine.points import Points
 from holdfast.errors import Damaged, RunHeld, StoreChanged
 from holdfast.model.ids import branch_of
 from holdfast.model.run import Holder, RunBody
-from holdfast.store.backends.base import BranchRow, RunRow
+from holdfast.store.backends.base import RunRow
 from holdfast.store.backends.directory import Directory
 from holdfast.store.backends.fs import RealFs
 from holdfast.store.backends.packs import Packer
@@ -143,7 +143,7 @@ class Repair:
         self._refuse_held()
         with rebuild.alone(self.path, self._clock):
             with contextlib.closing(Salvage(self.path / FILE, self._packer)) as salvage:
-                if _fingerprint(salvage) != self._found.seal:
+                if _fingerprint(salvage, self._found.keeps) != self._found.seal:
                     raise StoreChanged(str(self.path))
                 keeps = iter(self._found.keeps)
                 stage = rebuild.stage(self.path, self._found.store_id, keeps, salvage)
@@ -220,7 +220,8 @@ class _Assessor:
                 if not is_last or len(_found(sifted)) > len(_found(taken[no])):
                     taken[no] = sifted
                     loose -= {each.branch.no for each in _found(sifted)}
-        keeps, fates = [], []
+        keeps: list[Keep] = []
+        fates: list[Fate] = []
         every = {each.branch.no: each for sifted in taken.values() for each in _found(sifted)}
         for no in numbers:
             patient = self._patient(no, bodies.get(no), claims, taken[no])
@@ -234,7 +235,7 @@ class _Assessor:
             strays=[*self._strays(loose)],
             objects=sorted(sieve.bad_chunks),
             store_id=self._seals.store_id,
-            seal=_fingerprint(self._salvage),
+            seal=_fingerprint(self._salvage, keeps),
         )
 
     def _strays(self, loose: set[int]) -> Iterator[str]:
@@ -317,9 +318,9 @@ def _opens(seals: Seals, row: RunRow) -> bool:
     return False
 
 
-def _fingerprint(salvage: Salvage) -> bytes:
-    """What changes whenever a run does."""
-    runs: list[RunRow] = salvage.runs()
-    branches: list[BranchRow] = salvage.branches()
-    ends = [salvage.end(row.no) for row in branches if type(row.no) is int]
-    return hashlib.sha256(repr((runs, branches, ends)).encode()).digest()
+def _fingerprint(salvage: Salvage, keeps: list[Keep]) -> bytes:
+    """What changes whenever a run does that is kept, or one is made."""
+    runs = {row.no: row.epoch for row in salvage.runs()}
+    ends = [(keep.run.no, salvage.end(each.no)) for keep in keeps for each in keep.branches]
+    known = [(keep.run.no, runs.get(keep.run.no)) for keep in keeps]
+    return hashlib.sha256(repr((len(runs), known, ends)).encode()).digest()

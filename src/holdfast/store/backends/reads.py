@@ -137,7 +137,8 @@ class SqliteReads:
 
     def _holds(self, row: int, mac: bytes) -> bool:
         with contextlib.suppress(Damaged):
-            return any(each.mac.ljust(len(mac), b"\0") == mac for each in self.rows(row, row))
+            macs = [each.mac for each in self.rows(row, row)]
+            return any(type(m) is bytes and m.ljust(len(mac), b"\0") == mac for m in macs)
         return False
 
     def integrity(self) -> list[str]:

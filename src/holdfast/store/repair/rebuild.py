@@ -16,6 +16,7 @@ import msgspec
 from holdfast import failpoint
 from holdfast.clock import Clock
 from holdfast.errors import StoreBusy
+from holdfast.model.ids import branch_of, row_id, seq_of
 from holdfast.model.run import RunBody
 from holdfast.store.backends import packs, schema
 from holdfast.store.backends.base import BranchRow, JournalRow, RunRow
@@ -107,23 +108,25 @@ def _write(link: sqlite3.Connection, keep: Keep, salvage: Salvage) -> None:
             schema.BRANCH_INSERT,
             (each.no, each.run, each.parent, each.at, each.mac, each.body),
         )
-        _write_rows(link, each.no, keep.ends[each.no], salvage)
+        first = row_id(each.no, seq_of(each.at) + 1 if each.parent else 0)
+        _write_rows(link, range(first, keep.ends[each.no] + 1), salvage)
     for row in keep.added:
         link.execute("INSERT INTO j VALUES (?,?,?)", (row.id, row.mac, row.body))
     for intent, id_ in keep.intents:
         link.execute(schema.EFFECT_INSERT, (run.no, intent, id_))
 
 
-def _write_rows(link: sqlite3.Connection, branch: int, end: int, salvage: Salvage) -> None:
+def _write_rows(link: sqlite3.Connection, ids: range, salvage: Salvage) -> None:
     """Packs as they are where all of their rows are kept, else the rows by themselves."""
     packed: set[int] = set()
+    branch = branch_of(ids.start)
     rows = salvage.rows(branch)
     for last, (first, body) in salvage.packs(branch).items():
-        if last <= end and type(first) is int and first in rows:
+        if type(first) is int and first in ids and last in ids and first in rows:
             link.execute("INSERT INTO pack VALUES (?,?,?)", (last, first, body))
             packed.update(range(first, last + 1))
     for id_, row in rows.items():
-        if id_ <= end and id_ not in packed:
+        if id_ in ids and id_ not in packed:
             link.execute("INSERT INTO j VALUES (?,?,?)", (row.id, row.mac, row.body))
 
 

@@ -87,7 +87,7 @@ class Sieve:
         self, row: BranchRow | None, no: int, rows: dict[int, JournalRow]
     ) -> BranchRow | None:
         """The branch's row, or one made anew that the branch's first row is chained to."""
-        if row is not None:
+        if row is not None and row.run == self._run:
             with contextlib.suppress(*_BAD):
                 before = self._macs[row.at] if row.parent else b""
                 self._seals.check_branch(row, before)
