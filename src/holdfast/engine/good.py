@@ -3,7 +3,7 @@
 import contextlib
 from collections.abc import Callable, Iterator
 
-from holdfast.errors import Damaged
+from holdfast.errors import Damaged, UnknownCheckpoint
 from holdfast.model.ids import Point, branch_of, point_id, row_id, seq_of
 from holdfast.model.journal import Finished, Saved, TurnEnded
 from holdfast.store.reader import Placed, Reader, Run
@@ -39,7 +39,7 @@ def newest_good(
             entry = placed.row.entries[index]
             is_whole = isinstance(entry, Saved) and entry.only is None and not is_at_end
             if is_whole or isinstance(entry, TurnEnded | Finished):
-                with contextlib.suppress(Damaged):
+                with contextlib.suppress(Damaged, UnknownCheckpoint):  # The other: pruned away.
                     restore(run, (placed.id, index))
                     return placed.id, index
     return None

@@ -71,7 +71,7 @@ class Mender:
         head = _head(patient, kept)
         branches = [each for each in patient.branches if each.kept or each is head]
         if patient.is_sound and patient.row is not None:
-            return _keep(Run(row=patient.row, body=body), branches, [], seals), None
+            return _keep(Run(row=patient.row, body=body), branches, [], every, seals), None
         epoch = _epoch(kept)
         row = patient.row or RunRow(
             no=patient.no, kid=b"", epoch=epoch, head=head.branch.no, mac=b"", body=b""
@@ -94,7 +94,7 @@ class Mender:
         body = _as_told_by(last, body)
         fate = fate_of(patient, body, act, [*line, *tail.placed], unsure)
         run = Run(row=make_run(seals, row, body), body=body)
-        return _keep(run, branches, tail.rows, seals), fate
+        return _keep(run, branches, tail.rows, every, seals), fate
 
     def _good(self, run: Run, head: Sifted) -> Point | None:
         """The newest end of a turn or run behind the healthy beginning that restores."""
@@ -260,7 +260,7 @@ def _unsure(patient: Patient, head: Sifted, good: Point | None) -> list[str]:
     for placed in read.values():
         if good is None:
             names += [e.call.name for e in placed.row.entries if isinstance(e, Intended)]
-    hidden = [id_ for id_ in patient.indexed if id_ in lost and id_ not in read]
+    hidden = {id_ for id_ in patient.indexed if id_ in lost and id_ not in read}
     names += ["one that cannot be read"] * len(hidden)
     names += ["any in rows that are gone"] * bool(patient.gone)
     if any(each.lost and is_ledger(each) for each in patient.branches):
@@ -281,12 +281,27 @@ def _as_told_by(last: Entry, body: RunBody) -> RunBody:
             return replace(body, status=Status.RUNNING, ended=None, error=None)
 
 
-def _keep(run: Run, branches: list[Sifted], added: list[JournalRow], seals: RunSeals) -> Keep:
+def _inherited(grown: Sifted, every: dict[int, Sifted]) -> int | None:
+    """The newest base at the row of another run from which a fork grew."""
+    parent = every.get(grown.branch.parent)
+    if parent is None:
+        return None
+    return next((p.row.base for p in parent.kept if p.id == grown.branch.at), -1)
+
+
+def _keep(
+    run: Run,
+    branches: list[Sifted],
+    added: list[JournalRow],
+    every: dict[int, Sifted],
+    seals: RunSeals,
+) -> Keep:
     lines = Lines()
     intents: list[tuple[bytes, int]] = []
     decode = msgspec.msgpack.Decoder(Row).decode
     for each in branches:
-        lines.grow(each.branch)
+        inherited = None if lines.knows(each.branch.parent) else _inherited(each, every)
+        lines.grow(each.branch, inherited)
         rows = [(placed.id, placed.row) for placed in each.kept]
         if each.branch.no == run.row.head:
             mac = each.mac

@@ -122,11 +122,6 @@ class SqliteReads:
             found = link.execute("SELECT body FROM key WHERE no=?", (no,)).fetchone()
         return found[0] if found else None
 
-    @property
-    def packer(self) -> Packer:
-        """What packs and unpacks rows."""
-        return self._packer
-
     def pack_with(self, packer: Packer) -> None:
         """From now on rows are packed, and packs read, by `packer`."""
         self.packer, self._packs = packer, Packs(packer)

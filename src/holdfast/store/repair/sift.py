@@ -11,7 +11,7 @@ from holdfast.model.journal import Entry, Row
 from holdfast.store.backends.base import BranchRow, JournalRow
 from holdfast.store.chunks import Chunks
 from holdfast.store.inside import references_in, states_of, values_of
-from holdfast.store.reader import Placed
+from holdfast.store.reader import Branch, Placed, opened_branch
 from holdfast.store.repair.salvage import Salvage
 from holdfast.store.seal.base import RunSeals
 
@@ -26,7 +26,7 @@ class Sifted(msgspec.Struct, kw_only=True):
     those of them that can be read, true among themselves. `why` says what was wrong first.
     """
 
-    branch: BranchRow
+    branch: Branch
     kept: list[Placed]
     lost: list[int]
     rest: list[Placed]
@@ -83,15 +83,12 @@ class Sieve:
             self._macs.update((placed.id, placed.mac) for placed in found.kept)
             yield found
 
-    def _proven(
-        self, row: BranchRow | None, no: int, rows: dict[int, JournalRow]
-    ) -> BranchRow | None:
+    def _proven(self, row: BranchRow | None, no: int, rows: dict[int, JournalRow]) -> Branch | None:
         """The branch's row, or one made anew that the branch's first row is chained to."""
         if row is not None and row.run == self._run:
             with contextlib.suppress(*_BAD):
                 before = self._macs[row.at] if row.parent else b""
-                self._seals.check_branch(row, before)
-                return row
+                return opened_branch(row, self._seals.open_branch(row, before))
         first = min(rows, default=None)
         if first is None:
             return None
@@ -103,10 +100,10 @@ class Sieve:
             made = self._seals.branch(bare, self._macs[at] if parent else b"")
             with contextlib.suppress(*_BAD):
                 self._seals.open_row(rows[first], made.mac)
-                return made
+                return opened_branch(made, b"")
         return None
 
-    def _read(self, branch: BranchRow, rows: dict[int, JournalRow], end: int) -> Sifted:
+    def _read(self, branch: Branch, rows: dict[int, JournalRow], end: int) -> Sifted:
         found = Sifted(branch=branch, kept=[], lost=[], rest=[], why=None)
         expected, before = found.first, branch.mac
         try:
