@@ -11,6 +11,7 @@ from holdfast.errors import (
     BadConfig,
     Blocked,
     BudgetSpent,
+    CallTimedOut,
     ChangedInCall,
     ChangedOutside,
     Damaged,
@@ -66,8 +67,10 @@ if TYPE_CHECKING:
     from holdfast.engine.repair import Repair, plan_repair
     from holdfast.engine.run import Run
     from holdfast.engine.validate import validate
+    from holdfast.model.decision import Action, Decision
+    from holdfast.model.failure import Ended, Failure, FailureKind
     from holdfast.model.journal import Usage
-    from holdfast.model.limits import SLA, Every, every
+    from holdfast.model.limits import SLA, Every, Retry, every
     from holdfast.model.run import RunInfo, Status
     from holdfast.policy.retention import Retention
     from holdfast.store.codec.values import migrate
@@ -89,9 +92,15 @@ else:
             "plan_repair": "holdfast.engine.repair",
             "Run": "holdfast.engine.run",
             "validate": "holdfast.engine.validate",
+            "Action": "holdfast.model.decision",
+            "Decision": "holdfast.model.decision",
+            "Ended": "holdfast.model.failure",
+            "Failure": "holdfast.model.failure",
+            "FailureKind": "holdfast.model.failure",
             "Usage": "holdfast.model.journal",
             "SLA": "holdfast.model.limits",
             "Every": "holdfast.model.limits",
+            "Retry": "holdfast.model.limits",
             "every": "holdfast.model.limits",
             "RunInfo": "holdfast.model.run",
             "Status": "holdfast.model.run",
@@ -102,19 +111,25 @@ else:
 
 __all__ = [
     "SLA",
+    "Action",
     "Agent",
     "AgentMismatch",
     "AlreadyAnswered",
     "BadConfig",
     "Blocked",
     "BudgetSpent",
+    "CallTimedOut",
     "ChangedInCall",
     "ChangedOutside",
     "Current",
     "Damaged",
+    "Decision",
     "Diverged",
+    "Ended",
     "Every",
     "Expired",
+    "Failure",
+    "FailureKind",
     "Fenced",
     "HoldfastError",
     "InDoubt",
@@ -132,6 +147,7 @@ __all__ = [
     "Repair",
     "RestoreFailed",
     "Retention",
+    "Retry",
     "Run",
     "RunFailed",
     "RunHeld",

@@ -38,7 +38,7 @@ def _section(cls: type[errors.HoldfastError]) -> str:
 
 
 def _lines(cls: type[errors.HoldfastError]) -> Iterator[str]:
-    [parent] = cls.__bases__
+    parent, *_ = cls.__bases__
     yield f"## {cls.__name__}"
     yield f"{inspect.cleandoc(cls.__doc__ or '')} *Is a* `{parent.__name__}`."
     if facts := _facts(cls):

@@ -9,6 +9,8 @@ import pytest
 
 from holdfast.capture import wire as state
 from holdfast.model import journal
+from holdfast.model.decision import Decision
+from holdfast.model.failure import Failure
 from holdfast.model.ids import Range
 from holdfast.model.limits import SLA, Every
 from holdfast.model.run import Holder, Origin, RunBody, Status
@@ -30,6 +32,8 @@ PARTS: list[type[msgspec.Struct]] = [
     journal.Facts,
     journal.Mark,
     Section,
+    Failure,
+    Decision,
     Range,
     Holder,
     Origin,

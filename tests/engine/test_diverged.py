@@ -115,7 +115,7 @@ def test_the_first_difference_is_shown_and_nothing_is_overwritten(  # noqa: PLR0
     assert before == stage.journal()[: len(before)]
     # That its loop was left may be noted too; it is void in the next life.
     after = [kind for kind in stage.kinds()[len(before) :] if kind != "LoopLeft"]
-    assert ["Resumed", "Failed"] == after
+    assert ["Resumed", "Decided", "Failed"] == after
     assert holdfast.Status.DIVERGED is stage.info().status
     # With the old code the run goes on as if nothing had been.
     assert ["chat hi#1", "search kelp#1", "pay o1#1"] == stage.live(agent_of(place(asking(*OLD))))

@@ -279,7 +279,7 @@ def test_an_unknown_class_in_an_argument_from_the_state_is_named_with_its_place(
     assert isinstance(error, holdfast.NotStorable)
     assert str(error).startswith(f"{PLACE}: socket")
     assert [] == world.asked
-    assert ["Started", "Failed"] == stage.kinds()
+    assert ["Started", "Decided", "Failed"] == stage.kinds()
 
 
 @pytest.mark.parametrize("what", ["argument of the run", "argument", "result"])

@@ -6,7 +6,7 @@ from holdfast.cli.grid import Grid
 from holdfast.cli.text import duration, moment, short
 from holdfast.cli.values import to_json
 from holdfast.engine.inbox import DOUBT, Item
-from holdfast.report.timeline import when
+from holdfast.report.event import when
 
 COLUMNS = ("id", "kind", "run", "since", "expires", "state", "question")
 

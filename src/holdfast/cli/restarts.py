@@ -2,14 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from holdfast.cli import apps
 from holdfast.cli.carry import carry_out, restart_command
 from holdfast.cli.config import Config
 from holdfast.cli.grid import Grid
-from holdfast.cli.output import ask, can_ask, emit, print_result, put, tell
+from holdfast.cli.output import ask, can_ask, emit, print_result, tell
 from holdfast.cli.stores import find_run, opened, status_of_info
+from holdfast.cli.story import decided
 from holdfast.cli.words import Word, in_full
+from holdfast.engine.agents import Agent
 from holdfast.engine.handle import RUNS_MAX, Store
 from holdfast.engine.handle import open as open_store
 from holdfast.errors import HoldfastError, UnknownAgent, UsageError
@@ -47,8 +50,7 @@ def restart_one(config: Config, text: str, consent: Consent, how: How) -> int:
     words = [in_full(word, body.id, doubts) for word in how.words]
     plan = _plan(body, doubts, words, how)
     if consent.is_dry_run:
-        put("\n".join(plan))
-        return 0
+        return _foretell(config, body, agent, plan)
     if words or how.redo_turn or how.allow:
         tell("\n".join(plan))
         if not consent.is_given and not _agreed():
@@ -65,6 +67,19 @@ def restart_one(config: Config, text: str, consent: Consent, how: How) -> int:
             again=restart_command(body.id, config),
         )
     print_result(config.output, body.id, result)
+    return 0
+
+
+def _foretell(config: Config, body: RunBody, agent: Agent[..., Any], plan: list[str]) -> int:
+    """What would be done, and what would be decided by itself; nothing is."""
+    decision = None
+    if body.status is not Status.FINISHED:
+        with open_store(config.store, must_exist=True) as store:
+            decision = store.decide(body.id, agent=agent)
+        plan.append(f"by itself, supervised, it would be: {decided(decision)}")
+        plan += [f"  off: {rule}" for rule in decision.off]
+    document = {"run": body.id, "status": body.status, "plan": plan, "decision": decision}
+    emit(config.output, document=document, lines=[document], grids=plan)
     return 0
 
 

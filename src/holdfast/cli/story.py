@@ -10,6 +10,7 @@ from holdfast.cli.stores import INTERRUPTED
 from holdfast.cli.text import clock, duration, moment, plural, short, size
 from holdfast.engine.budget import Balance
 from holdfast.engine.inbox import Item
+from holdfast.model.decision import Decision
 from holdfast.model.run import Status
 from holdfast.report.event import Event
 from holdfast.report.timeline import Doubt, Timeline
@@ -111,13 +112,15 @@ def _what(event: Event) -> str:
     match event.kind:
         case "question":
             return short(f"{event.name}: {event.asked}")
-        case "step" | "effect" | "note":
+        case "step" | "effect" | "note" | "retry":
             inside = "· " if event.is_inside else ""
             return short(f"{inside}{event.kind} {event.name}({event.asked})")
         case "turn" | "base" | "redone":
             return _WORDS[event.kind]
         case "failed" if event.outcome == Status.WAITING:
             return "waits for a person"
+        case "decision":
+            return f"decision by {event.how}"
         case kind:
             word = _WORDS.get(kind, kind)
             return f"{word} {event.name}" if event.name else word
@@ -126,6 +129,8 @@ def _what(event: Event) -> str:
 def _outcome(event: Event) -> str:
     if event.kind == "failed" and event.outcome == Status.WAITING:
         return ""
+    if event.decision is not None and event.failure is not None:
+        return f"{event.failure.kind}: {event.failure.what} → {decided(event.decision)}"
     said = [event.outcome or ""] if event.kind != "step" or event.error else []
     if event.kind == "question" and event.how:
         said.append(f"by {event.how}")
@@ -134,6 +139,21 @@ def _outcome(event: Event) -> str:
     if event.attempts and event.attempts > 1:
         said.append(f"(attempt {event.attempts})")
     return " ".join([*said, event.error or event.value or ""]).strip()
+
+
+def decided(decision: Decision) -> str:
+    """A decision in one line: the action, its numbers, its reason."""
+    said = [
+        f"in {duration(decision.wait_s)}" if decision.wait_s else "",
+        f"to {decision.to}" if decision.to else "",
+        f"loses {plural(decision.turns_lost, 'turn')}" if decision.turns_lost else "",
+        "" if decision.p_success is None else f"{decision.p_success:.0%} likely to help",
+        "" if decision.time_s is None else f"takes {duration(decision.time_s)}",
+        "" if decision.cost_usd is None else f"costs ${decision.cost_usd:.2f}",
+        "" if decision.stake_usd is None else f"stake ${decision.stake_usd:.2f}",
+    ]
+    numbers = ", ".join(each for each in said if each)
+    return f"{decision.action}{f' ({numbers})' if numbers else ''}: {decision.reason}"
 
 
 def _tokens(tokens_in: int | None, tokens_out: int | None) -> str:

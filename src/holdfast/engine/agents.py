@@ -1,12 +1,13 @@
 """Agents that this process declares, by name; nothing stored can add to them."""
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Generic, ParamSpec, TypeVar
 
 from holdfast.engine.question import Shape
 from holdfast.errors import UnknownAgent, UsageError
 from holdfast.model.limits import SLA, Every
+from holdfast.policy.classify import Rule
 
 P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)
@@ -26,10 +27,12 @@ class Agent(Generic[P, R_co]):
         sla: SLA | None = None,
         optional: Iterable[str] = (),
         validate: tuple[Any, ...] = (),
+        rules: Sequence[Rule] = (),
     ) -> None:
         self.validate = validate
         self.optional = (optional,) if isinstance(optional, str) else tuple(optional)
         self.fn, self.version, self.checkpoint, self.sla = fn, version, checkpoint, sla
+        self.rules = tuple(rules)
         self.name, self.module = fn.__qualname__, fn.__module__
         self.is_async = inspect.iscoroutinefunction(fn)
         self.shape = Shape(self.name, _after_run(self.name, fn))
@@ -76,6 +79,14 @@ def find(name: str, module: str, modules: frozenset[str] | None = None) -> Agent
         known = ", ".join(sorted(f"{a.module}:{a.name}" for a in among)) or "none"
         why = f"no such agent is declared here (declared: {known})"
     raise UnknownAgent(f"{module}:{name}", why)
+
+
+def known(name: str, module: str) -> Agent[..., Any] | None:
+    """The same, or None where this process declares no such agent."""
+    try:
+        return find(name, module)
+    except UnknownAgent:
+        return None
 
 
 def _after_run(name: str, fn: Callable[..., Any]) -> Callable[..., Any]:

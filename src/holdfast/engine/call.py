@@ -7,12 +7,14 @@ import msgspec
 
 from holdfast import failpoint
 from holdfast.engine.book import place
-from holdfast.engine.drive import Commit, Invoke, Linger, Recorded
+from holdfast.engine.drive import Commit, Invoke, Linger, Recorded, Rest
 from holdfast.engine.faults import is_cancelled, is_cut, to_exception
+from holdfast.engine.patience import Tries
 from holdfast.engine.question import Shape, show
 from holdfast.engine.session import Frame
 from holdfast.errors import Diverged, UsageError
 from holdfast.model.journal import Raised, Usage
+from holdfast.model.limits import Retry
 from holdfast.policy.usage import usage_of
 
 LINGER_S = 5.0
@@ -28,6 +30,8 @@ class StepSpec(msgspec.Struct, frozen=True, kw_only=True):
     shape: Shape
     raises: tuple[type[BaseException], ...] = ()
     usage: UsageFn | None = None
+    limit_s: float | None = None
+    retry: Retry | None = None
 
 
 def ask(spec: StepSpec, here: Frame, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Recorded:
@@ -41,18 +45,30 @@ def ask(spec: StepSpec, here: Frame, args: tuple[Any, ...], kwargs: Mapping[str,
         return session.replay(record)
 
     frame = Frame(session, spec.shape.name, call)
-    began = clock.monotonic()
-    try:
-        value = yield Invoke(frame, spec.fn, args, kwargs)
-        failpoint.reach("step.called")
-        spec.shape.check_unchanged(question)
-        usage = read_usage(spec.usage, value, spec.shape.name)
-        answer, ticket = session.answer(call, value, clock.monotonic() - began, usage)
-    except BaseException as error:
-        is_cut_off = is_cancelled(error) and not call.is_side
-        if session.stopped is None and (isinstance(error, Exception) or is_cut_off):
-            session.raised(call, error, clock.monotonic() - began, spec.raises)
-        raise
+    tries = None if spec.retry is None else Tries(session, call, spec.retry)
+    while True:
+        began = clock.monotonic()
+        try:
+            value = yield Invoke(frame, spec.fn, args, kwargs, spec.limit_s)
+            failpoint.reach("step.called")
+            spec.shape.check_unchanged(question)
+            usage = read_usage(spec.usage, value, spec.shape.name)
+            answer, ticket = session.answer(call, value, clock.monotonic() - began, usage)
+            break
+        except BaseException as error:
+            took_s = clock.monotonic() - began
+            if session.stopped is not None:
+                raise
+            if isinstance(error, Exception):
+                wait_s = None if tries is None else tries.again_s(error, took_s)
+                if wait_s is None:
+                    session.raised(call, error, took_s, spec.raises)
+                    raise
+            else:
+                if is_cancelled(error) and not call.is_side:
+                    session.raised(call, error, took_s, spec.raises)
+                raise
+        yield Rest(here, wait_s)
     failpoint.reach("step.recording")
     yield Commit(here, ticket)
     failpoint.reach("step.recorded")

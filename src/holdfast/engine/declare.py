@@ -15,12 +15,14 @@ from holdfast.engine.drive import adrive, drive
 from holdfast.engine.effect import EffectSpec, perform
 from holdfast.engine.intent import module_of
 from holdfast.engine.logs import log
+from holdfast.engine.patience import limit_of, retry_of
 from holdfast.engine.question import KEY, Shape, name_of
 from holdfast.engine.run import Run
 from holdfast.engine.session import Frame
 from holdfast.engine.validate import Check, validators
 from holdfast.errors import NestedCall, NotInRun, UsageError
-from holdfast.model.limits import SLA, Every
+from holdfast.model.limits import SLA, Every, Retry
+from holdfast.policy.classify import Rule
 from holdfast.store.codec import values
 
 P = ParamSpec("P")
@@ -56,6 +58,7 @@ def agent(
     sla: SLA | None = None,
     optional: str | Iterable[str] = (),
     validate: Check | Iterable[Check] = (),
+    classify: Rule | Iterable[Rule] = (),
 ) -> Callable[[Callable[Concatenate[Run, P], R]], Agent[P, R]]: ...
 def agent(
     fn: Callable[..., Any] | None = None,
@@ -66,13 +69,18 @@ def agent(
     sla: SLA | None = None,
     optional: str | Iterable[str] = (),
     validate: Check | Iterable[Check] = (),
+    classify: Rule | Iterable[Rule] = (),
 ) -> Any:
     """Declare an agent: a function that takes a `Run` first.
 
     `version` is recorded with its runs, `checkpoint` marks turns as checkpoints
     (`holdfast.every(turns=n)`), `sla` is the promise its runs are held to, `optional` names the
     sections of the state that a restart may go on without, `validate` what its states must pass.
+    `classify` are rules that are asked first what kind of failure an exception is: the word for it,
+    or None.
     """
+    rules = (classify,) if callable(classify) else tuple(classify)
+    _check_promise(sla, rules)
 
     def declare(fn: Callable[..., Any]) -> Agent[..., Any]:
         _refuse_generator("agent", fn)
@@ -83,6 +91,7 @@ def agent(
             sla=sla,
             optional=optional,
             validate=validators(validate),
+            rules=rules,
         )
         values.learn(fn)
         agents.declare(made)
@@ -99,6 +108,8 @@ def step(
     usage: UsageFn | None = None,
     raises: Iterable[type[BaseException]] = (),
     ignore: str | Iterable[str] = (),
+    timeout: float | str | None = None,
+    retry: Retry | None = None,
 ) -> Callable[[Callable[P, R]], Recorded[P, R]]: ...
 def step(
     fn: Callable[..., Any] | None = None,
@@ -107,12 +118,16 @@ def step(
     usage: UsageFn | None = None,
     raises: Iterable[type[BaseException]] = (),
     ignore: str | Iterable[str] = (),
+    timeout: float | str | None = None,
+    retry: Retry | None = None,
 ) -> Any:
     """Declare a step: a call that may safely be asked again, and is if its answer is not known.
 
     `usage` reads tokens and model from the answer, `raises` names exceptions that a replay
     raises as themselves, `ignore` names arguments that do not belong to the question.
+    After `timeout` the call is given up with `CallTimedOut`; `retry` asks again in place.
     """
+    limit_s, again = limit_of(timeout), retry_of(retry)
 
     def declare(fn: Callable[..., Any]) -> Callable[..., Any]:
         spec = StepSpec(
@@ -120,6 +135,8 @@ def step(
             shape=Shape(name_of(fn), fn, _names(ignore)),
             raises=tuple(raises),
             usage=usage,
+            limit_s=limit_s,
+            retry=again,
         )
         return _recorded("step", fn, functools.partial(ask, spec))
 
@@ -140,6 +157,8 @@ def effect(
     not_done: type[BaseException] | Iterable[type[BaseException]] = (),
     approve: bool | Callable[..., bool] = False,
     approve_within: float | str | None = None,
+    timeout: float | str | None = None,
+    retry: Retry | None = None,
 ) -> Callable[[Callable[P, R]], Recorded[P, R]]: ...
 def effect(
     fn: Callable[..., Any] | None = None,
@@ -154,6 +173,8 @@ def effect(
     not_done: type[BaseException] | Iterable[type[BaseException]] = (),
     approve: bool | Callable[..., bool] = False,
     approve_within: float | str | None = None,
+    timeout: float | str | None = None,
+    retry: Retry | None = None,
 ) -> Any:
     """Declare an effect: a call that changes the world, and is done once.
 
@@ -163,11 +184,20 @@ def effect(
     belong to its intent; `undo` reverses it on a rollback, `offset` compensates for it.
     `approve` has a person allow it first, always or where it returns True of the arguments; the
     approval is good for these arguments, once, and for `approve_within` from the question on.
+    `retry` makes it again in place only once it is known not to have happened, or if it is
+    idempotent; `timeout` needs an asynchronous or idempotent one, since a thread cannot be stopped.
     """
+    limit_s, again = limit_of(timeout), retry_of(retry)
 
     def declare(fn: Callable[..., Any]) -> Callable[..., Any]:
         shape = Shape(name_of(fn), fn, _names(ignore))
         shape.check("key", frozenset(_names(key)))
+        if limit_s is not None and not idempotent and not inspect.iscoroutinefunction(fn):
+            msg = (
+                f"effect {shape.name}: a synchronous call cannot be stopped, so after timeout= it "
+                "might still happen; use the timeout of its client, or make it idempotent or async"
+            )
+            raise UsageError(msg)
         declined = (not_done,) if isinstance(not_done, type) else tuple(not_done)
         spec = EffectSpec(
             fn=fn,
@@ -181,12 +211,26 @@ def effect(
             is_idempotent=idempotent,
             not_done=declined,
             approve=rule(shape.name, approve, approve_within),
+            limit_s=limit_s,
+            retry=again,
             returns_none=getattr(fn, "__annotations__", {}).get("return", "") in (None, "None"),
         )
         tools.declare(spec)
         return _recorded("effect", fn, functools.partial(perform, spec))
 
     return declare if fn is None else declare(fn)
+
+
+def _check_promise(sla: SLA | None, rules: tuple[Rule, ...]) -> None:
+    try:
+        if sla is not None:
+            sla.check()
+    except ValueError as error:
+        raise UsageError(f"sla=: {error}") from None
+    for each in rules:
+        if not callable(each):
+            msg = f"classify= takes functions from an exception to a word, not {each!r}"
+            raise UsageError(msg)
 
 
 def _recorded(

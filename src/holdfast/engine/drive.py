@@ -13,6 +13,7 @@ import msgspec
 from holdfast.capture.tracked import inside
 from holdfast.engine import context
 from holdfast.engine.session import Frame
+from holdfast.engine.timed import Limit, awithin, within
 from holdfast.errors import UsageError
 from holdfast.ondemand import OnDemand
 from holdfast.store.committer import Ticket
@@ -32,6 +33,7 @@ class Invoke(msgspec.Struct, frozen=True):
     fn: Callable[..., Any]
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any]
+    limit_s: float | None = None
 
 
 class Commit(msgspec.Struct, frozen=True):
@@ -41,12 +43,6 @@ class Commit(msgspec.Struct, frozen=True):
     ticket: Ticket
 
 
-class Pause(msgspec.Struct, frozen=True):
-    """Wait a moment."""
-
-    frame: Frame
-
-
 class Linger(msgspec.Struct, frozen=True):
     """Wait for as long as it takes until the waiting task is cancelled, but no longer than this."""
 
@@ -54,7 +50,14 @@ class Linger(msgspec.Struct, frozen=True):
     wait_s_max: float
 
 
-Wait = Invoke | Commit | Pause | Linger
+class Rest(msgspec.Struct, frozen=True):
+    """Wait so long."""
+
+    frame: Frame
+    wait_s: float
+
+
+Wait = Invoke | Commit | Linger | Rest
 Recorded = Generator[Wait, Any, Any]
 
 
@@ -72,10 +75,10 @@ def drive(recorded: Recorded) -> Any:  # noqa: ANN401 the user's own type, resto
                         result = _invoke(wait)
                     case Commit():
                         wait.frame.session.writer.finish(wait.ticket)
-                    case Pause():
-                        wait.frame.session.clock.sleep(PAUSE_S)
                     case Linger():
                         pass  # No task waits here that could be cancelled.
+                    case Rest():
+                        wait.frame.session.clock.sleep(wait.wait_s)
             except BaseException as error:  # noqa: BLE001 the generator decides what it means
                 wait = recorded.throw(error)
             else:
@@ -99,6 +102,10 @@ def _watched(frame: Frame) -> Frame | None:
 
 
 def _invoke(wait: Invoke) -> object:
+    if wait.limit_s is not None:
+        limit = Limit(wait.frame.function, wait.limit_s)
+        frame = msgspec.structs.replace(wait.frame, limit=limit)
+        return within(limit, lambda: _invoke(Invoke(frame, wait.fn, wait.args, wait.kwargs)))
     here = context.frame.set(wait.frame)
     guard = inside.set(wait.frame.function)
     try:
@@ -125,10 +132,10 @@ async def adrive(recorded: Recorded) -> Any:  # noqa: ANN401 see drive
                         result = await _ainvoke(wait)
                     case Commit():
                         await wait.frame.session.writer.afinish(wait.ticket)
-                    case Pause():
-                        await asyncio.sleep(PAUSE_S)
                     case Linger():
                         await asyncio.sleep(wait.wait_s_max)
+                    case Rest():
+                        await asyncio.sleep(wait.wait_s)
             except BaseException as error:  # noqa: BLE001 the generator decides what it means
                 wait = recorded.throw(error)
             else:
@@ -138,6 +145,10 @@ async def adrive(recorded: Recorded) -> Any:  # noqa: ANN401 see drive
 
 
 async def _ainvoke(wait: Invoke) -> object:
+    if wait.limit_s is not None:
+        limit = Limit(wait.frame.function, wait.limit_s)
+        frame = msgspec.structs.replace(wait.frame, limit=limit)
+        return await awithin(limit, _ainvoke(Invoke(frame, wait.fn, wait.args, wait.kwargs)))
     here = context.frame.set(wait.frame)
     guard = inside.set(wait.frame.function)
     try:

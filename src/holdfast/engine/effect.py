@@ -9,15 +9,17 @@ from msgspec.structs import replace
 from holdfast import failpoint
 from holdfast.engine.approve import Approve, approval
 from holdfast.engine.call import UsageFn, read_usage
-from holdfast.engine.drive import Commit, Invoke, Pause, Recorded
+from holdfast.engine.drive import PAUSE_S, Commit, Invoke, Recorded, Rest
 from holdfast.engine.faults import to_error, to_exception
 from holdfast.engine.fence import ELSEWHERE, Look
 from holdfast.engine.intent import Aim, meaning
+from holdfast.engine.patience import Tries
 from holdfast.engine.question import KEY, Question, Shape, show
 from holdfast.engine.reading import Record
 from holdfast.engine.session import Frame
 from holdfast.errors import Blocked, InDoubt, NotDone, NotStorable
 from holdfast.model.journal import Answered, Call, Declined, Happened, Intended
+from holdfast.model.limits import Retry
 from holdfast.policy.effects import Move, next_move
 from holdfast.store.codec import values
 from holdfast.store.marks import marks_of
@@ -41,6 +43,8 @@ class EffectSpec(msgspec.Struct, frozen=True, kw_only=True):
     returns_none: bool = False
     usage: UsageFn | None = None
     approve: Approve | None = None
+    limit_s: float | None = None
+    retry: Retry | None = None
 
 
 class _Deed(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,6 +59,7 @@ class _Deed(msgspec.Struct, frozen=True, kw_only=True):
     kwargs: Mapping[str, Any]
     look: Look | None
     granted: Answered | None = None
+    tries: Tries | None = None
 
 
 def perform(
@@ -90,6 +95,7 @@ def perform(
         kwargs=kwargs,
         look=look,
         granted=granted,
+        tries=None if spec.retry is None else Tries(session, call, spec.retry),
     )
     if look is not None and look.standing is not None:
         return (yield from _adopt(deed, look))
@@ -179,14 +185,14 @@ def _let_siblings_ask(here: Frame, call: Call) -> Recorded:
     while session.book.is_waiting(call.scope):
         if session.clock.monotonic() - began > SIBLINGS_WAIT_S_MAX:
             raise session.stop(session.book.late(call))
-        yield Pause(here)
+        yield Rest(here, PAUSE_S)
 
 
 def _attempt(deed: _Deed, how: str) -> Recorded:
     """Record the intent, call, record the outcome."""
     session, spec = deed.here.session, deed.spec
     args = values.encode(deed.question.bound, path=f"arguments of {spec.shape.name}")
-    if deed.granted is not None:
+    if deed.granted is not None and (deed.tries is None or deed.tries.count == 0):
         session.pend(deed.granted)  # In the same row as the intent: used once, or not at all.
     meant = _intended(deed, session.reader.chunks.keep(args))
     _, _, ticket = session.record(meant, intents=tuple(marks_of(meant)))
@@ -202,33 +208,52 @@ def _attempt(deed: _Deed, how: str) -> Recorded:
         raise _overtaken(deed)
     began = session.clock.monotonic()
     try:
-        value = yield Invoke(_inside(deed), spec.fn, deed.args, _with_key(deed))
+        value = yield Invoke(_inside(deed), spec.fn, deed.args, _with_key(deed), spec.limit_s)
     except Exception as error:
         if session.stopped is not None:
             raise
-        if isinstance(error, (NotDone, *spec.not_done)):
-            yield from _declined(deed, error, session.clock.monotonic() - began, "call")
-            raise
-        return (yield from _settle(deed, error, is_repeated=how == "repeat"))
+        took_s = session.clock.monotonic() - began
+        if not isinstance(error, (NotDone, *spec.not_done)):
+            return (yield from _settle(deed, error, took_s, is_repeated=how == "repeat"))
+        failed, not_done_by = error, "call"
     except BaseException as cut:
         _doubt(deed, f"{type(cut).__name__} cut it off")
         raise
-    failpoint.reach("effect.called")
-    return (yield from _happened(deed, value, session.clock.monotonic() - began, how))
+    else:
+        failpoint.reach("effect.called")
+        return (yield from _happened(deed, value, session.clock.monotonic() - began, how))
+    return (yield from _not_done(deed, failed, took_s, not_done_by))
 
 
-def _settle(deed: _Deed, error: Exception | None, *, is_repeated: bool = False) -> Recorded:
+def _not_done(deed: _Deed, error: Exception, took_s: float, how: str) -> Recorded:
+    """It surely did not happen: make the call again if that was declared, else raise."""
+    wait_s = None if deed.tries is None else deed.tries.again_s(error, took_s)
+    if wait_s is None:
+        yield from _declined(deed, error, took_s, how)
+        raise error
+    yield from _declined(deed, None, took_s, how)
+    yield Rest(deed.here, wait_s)
+    return (yield from _attempt(deed, "call"))
+
+
+def _settle(
+    deed: _Deed, error: Exception | None, took_s: float = 0.0, *, is_repeated: bool = False
+) -> Recorded:
     """The effect may have happened. `error`: the call just raised it; None: found after a crash."""
-    spec = deed.spec
+    spec, wait_s = deed.spec, None
+    if error is not None and spec.is_idempotent and deed.tries is not None:
+        wait_s = deed.tries.again_s(error, took_s)
     move = next_move(
-        has_probe=spec.probe is not None,
+        has_probe=spec.probe is not None and wait_s is None,
         is_idempotent=spec.is_idempotent,
-        is_repeated=is_repeated,
+        is_repeated=is_repeated and wait_s is None,
     )
     match move:
         case Move.PROBE:
             return (yield from _probe(deed, error))
         case Move.REPEAT:
+            if wait_s is not None:
+                yield Rest(deed.here, wait_s)
             return (yield from _attempt(deed, "repeat"))
         case Move.STOP:
             why = f"the call raised {type(error).__name__}: {error}" if error else "a crash cut it"
@@ -257,8 +282,7 @@ def _probe(deed: _Deed, error: Exception | None) -> Recorded:
         return (yield from _happened(deed, value, took_s, "probe"))
     if error is None:
         return (yield from _attempt(deed, "call"))
-    yield from _declined(deed, error, took_s, "probe")
-    raise error
+    return (yield from _not_done(deed, error, took_s, "probe"))
 
 
 def _happened(deed: _Deed, value: object, took_s: float, how: str) -> Recorded:
@@ -280,14 +304,16 @@ def _happened(deed: _Deed, value: object, took_s: float, how: str) -> Recorded:
     return session.give(data, row, index, value)
 
 
-def _declined(deed: _Deed, error: Exception, took_s: float, how: str) -> Recorded:
+def _declined(deed: _Deed, error: Exception | None, took_s: float, how: str) -> Recorded:
+    """Record that it did not happen; without an error it is made anew, here or after a crash."""
     session = deed.here.session
-    recorded = to_error(error, deed.spec.not_done)
+    recorded = None if error is None else to_error(error, deed.spec.not_done)
     _, _, ticket = session.record(
         Declined(deed.call, deed.aim.key, recorded, session.clock.now(), took_s, how)
     )
     session.doing.pop(deed.aim.key, None)
-    session.received(deed.call, None)
+    if error is not None:
+        session.received(deed.call, None)
     failpoint.reach("effect.declining")
     yield Commit(deed.here, ticket)
     failpoint.reach("effect.declined")

@@ -1,7 +1,9 @@
 """Begin a life of a run and record its end: start, continue, finish, fail."""
 
+import contextlib
 import datetime as dt
 import os
+import random
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,11 +11,14 @@ import msgspec
 
 from holdfast import failpoint
 from holdfast.clock import Clock
+from holdfast.engine import agents
 from holdfast.engine.agents import Agent
 from holdfast.engine.ask import still_waiting
 from holdfast.engine.back import go_back
+from holdfast.engine.care import Care
 from holdfast.engine.facts import facts_of
 from holdfast.engine.faults import describe, to_error, to_exception
+from holdfast.engine.judge import Judge, Supposed, supposed
 from holdfast.engine.points import Points
 from holdfast.engine.question import show
 from holdfast.engine.redo import redo_turn
@@ -33,9 +38,11 @@ from holdfast.errors import (
     UsageError,
     Waiting,
 )
+from holdfast.model.decision import Decision
 from holdfast.model.ids import Point
-from holdfast.model.journal import Entry, Facts, Failed, Finished, Resumed, Started
+from holdfast.model.journal import Decided, Entry, Facts, Failed, Finished, Resumed, Started
 from holdfast.model.run import Holder, RunBody, Status
+from holdfast.policy.classify import classify
 from holdfast.store.codec import values
 from holdfast.store.committer import Ticket
 from holdfast.store.open import Opened
@@ -82,11 +89,14 @@ class Launcher:
         opened: Opened,
         clock: Clock,
         environment: Mapping[str, str],
+        chance: random.Random,
         *,
         is_checked: bool = False,
     ) -> None:
         self._opened, self._clock, self._environment = opened, clock, environment
         self._is_checked = is_checked
+        self._chance = chance
+        self.judge = Judge(opened.reader, clock)
 
     def begin(self, order: Order) -> Life | Done:
         """Start the run, continue it, or give its recorded result."""
@@ -197,6 +207,7 @@ class Launcher:
             reader=reader,
             clock=self._clock,
             cadence=order.agent.checkpoint,
+            care=Care(sla=order.agent.sla, rules=order.agent.rules, chance=self._chance),
             history=reader.history(writer.run) if is_resumed else None,
             is_checked=self._is_checked,
             is_held=self._opened.leases.is_held,
@@ -295,6 +306,8 @@ class Launcher:
             case _:
                 status = Status.FAILED
                 session.blame(cause)
+        if status is not Status.WAITING:
+            self._judge(session, cause)
         now, recorded = self._clock.now(), to_error(cause)
         body = msgspec.structs.replace(
             session.writer.run.body, status=status, ended=now, error=describe(recorded)
@@ -312,6 +325,34 @@ class Launcher:
         failed = RunFailed(session.id, recorded.name, recorded.message)
         failed.__cause__ = cause
         return failed
+
+    def verdict(self, run: StoredRun, failure: Supposed, agent: Agent[..., Any] | None) -> Decision:
+        """What would be done about a failure of the run; by the rules of its agent, if known."""
+        body = run.body
+        if body.status is Status.FINISHED:
+            raise UsageError(f"run {body.id} has finished; there is nothing to decide")
+        care = self.care_of(run, agent)
+        is_held = self._opened.leases.is_held(run.row.no)
+        known = supposed(failure, care, self._clock.now())
+        return self.judge.verdict(run, known, care, is_held=is_held and failure is None)[2]
+
+    def care_of(self, run: StoredRun, agent: Agent[..., Any] | None) -> Care:
+        """How failures of a run are judged: as its agent says, else as it was recorded."""
+        found = agent or agents.known(run.body.agent, run.body.module)
+        if found is not None:
+            return Care(sla=found.sla, rules=found.rules, chance=self._chance)
+        return Care(sla=self._started(run).sla, chance=self._chance)
+
+    def _judge(self, session: Session, cause: Exception) -> None:
+        """Decide what is to be done about the failure; the decision is recorded with it."""
+        care, now = session.care, self._clock.now()
+        failure = classify(cause, rules=care.rules, now=now)
+        with contextlib.suppress(HoldfastError):  # What cannot be read now is not judged.
+            session.flush()
+            run = session.writer.run
+            _, known, decision = self.judge.verdict(run, failure, care)
+            decided = Decided(now, "run", session.turn, session.steps, known, decision)
+            session.pend(decided)
 
     def end(self, session: Session) -> None:
         """Let the run go: another process may take it at once."""

@@ -12,15 +12,18 @@ from msgspec.structs import replace
 from holdfast import failpoint
 from holdfast.clock import Clock
 from holdfast.engine import context
+from holdfast.engine.agents import Agent
 from holdfast.engine.faults import is_cancelled
 from holdfast.engine.fork import Fork, fork
 from holdfast.engine.housekeeper import Housekeeper
+from holdfast.engine.judge import Supposed
 from holdfast.engine.launch import Done, Launcher, Life, Order
 from holdfast.engine.points import Points
 from holdfast.engine.resolve import Permit, Verdict, allow, resolve
 from holdfast.engine.run import Run
 from holdfast.engine.session import Frame, Session, is_loop_running
 from holdfast.errors import HoldfastError, InDoubt, NestedCall, Waiting, WrongLoop
+from holdfast.model.decision import Decision
 from holdfast.ondemand import OnDemand
 from holdfast.store.open import Opened
 from holdfast.store.reader import Run as StoredRun
@@ -47,7 +50,7 @@ class Lives:
     ) -> None:
         self.notifier: Notifier | None = None
         self._opened, self._clock, self._chance = opened, clock, chance
-        self._launcher = Launcher(opened, clock, environment, is_checked=is_checked)
+        self._launcher = Launcher(opened, clock, environment, chance, is_checked=is_checked)
         self._housekeeper = Housekeeper(opened.leases, clock)
 
     def carry_out(self, order: Order) -> Any:  # noqa: ANN401 the agent's own result
@@ -139,6 +142,10 @@ class Lives:
         self._housekeeper.add(session)
         try:
             yield Run(session, self._chance)
+        except BaseException as error:
+            if isinstance(error, KeyboardInterrupt | SystemExit) or is_cancelled(error):
+                session.called_off(error)
+            raise
         finally:
             self._housekeeper.remove(session)
             context.frame.reset(here)
@@ -159,6 +166,10 @@ class Lives:
     def new_id(self, start: str) -> str:
         """An id that no run has, which begins with `start`."""
         return f"{start}-{self._chance.getrandbits(48):012x}"
+
+    def decide(self, run: StoredRun, failure: Supposed, agent: Agent[..., Any] | None) -> Decision:
+        """What would be done about a failure of the run now."""
+        return self._launcher.verdict(run, failure, agent)
 
     def resolve(self, run: StoredRun, verdict: Verdict) -> None:
         """Record a person's word on an effect in doubt."""

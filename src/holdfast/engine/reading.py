@@ -21,6 +21,7 @@ from holdfast.model.journal import (
     Raised,
     Redone,
     Resumed,
+    Retried,
     Saved,
     Scope,
     TurnEnded,
@@ -93,6 +94,14 @@ class Reading:
                 self._life = (row, index)
             case Failed() if entry.status == Status.DIVERGED:
                 self._excuse()
+            case _:
+                self._remark(entry, row, index)
+
+    def _remark(self, entry: Entry, row: int, index: int) -> None:
+        """An entry that is no call but says something of those around it."""
+        match entry:
+            case Retried():
+                self.attempts[key_of(entry.call)] = entry.attempt
             case Redone():
                 self._is_standing = True
             case LoopLeft():

@@ -14,6 +14,7 @@ from holdfast.capture.state import State
 from holdfast.capture.tracked import track
 from holdfast.clock import Clock
 from holdfast.engine.book import Book
+from holdfast.engine.care import Care
 from holdfast.engine.faults import describe, mark, marks, to_error
 from holdfast.engine.fence import Fence
 from holdfast.engine.logs import log
@@ -22,6 +23,7 @@ from holdfast.engine.question import Question
 from holdfast.engine.reading import Record, key_of
 from holdfast.engine.restore import Sources
 from holdfast.engine.sections import Sections
+from holdfast.engine.timed import Limit
 from holdfast.engine.validate import Validator, first_fault
 from holdfast.errors import Diverged, InDoubt, InvalidState, NestedCall, UsageError
 from holdfast.model.ids import Point
@@ -34,6 +36,7 @@ from holdfast.model.journal import (
     Finished,
     Happened,
     Intended,
+    Interrupted,
     LoopLeft,
     Noted,
     Raised,
@@ -79,13 +82,14 @@ class Session:
         reader: Reader,
         clock: Clock,
         cadence: Every | None,
+        care: Care,
         history: History | None,
         is_held: Callable[[int], bool],
         is_checked: bool = False,
     ) -> None:
         self.id = writer.run.body.id
         self.writer, self.reader, self.clock = writer, reader, clock
-        self.cadence, self.history = cadence, history
+        self.cadence, self.care, self.history = cadence, care, history
         self.log = logging.LoggerAdapter(log, {"run_id": self.id})
         self.book = Book(self.id)
         self.fence = Fence(reader, writer, is_held)
@@ -179,6 +183,8 @@ class Session:
     def ask(self, question: Question, frame: "Frame") -> tuple[Call, Record | None]:
         """Which call this is, and what the journal holds of it."""
         self.refuse_if_stopped()
+        if frame.limit is not None:
+            frame.limit.refuse_if_over()
         scope: Scope = self.scope if frame.inside is None else frame.call
         try:
             return self.book.ask(scope, question, is_side=self.is_side())
@@ -258,6 +264,11 @@ class Session:
         self.writer.finish(ticket)
         failpoint.reach("pending.flushed")
 
+    def called_off(self, why: BaseException) -> None:
+        """Whoever runs the process told it to stop: nothing failed here."""
+        if self.stopped is None and not self.is_over:
+            self.pend(Interrupted(self.clock.now(), type(why).__name__))
+
     def let_go(self) -> None:
         """Interrupted or ended: keep what is pending, and wait for what a cancelled call queued."""
         if self.stopped is None and not self.is_over:
@@ -317,11 +328,17 @@ class Session:
         self, call: Call, error: BaseException, took_s: float, known: Sequence[type[BaseException]]
     ) -> None:
         """Note a step's error; it is recorded with whatever the run does next."""
-        attempt = self.book.attempts.get(key_of(call), 0) + 1
+        attempt = self.count_attempt(call)
         raised = Raised(call, to_error(error, known), self.clock.now(), took_s, attempt)
         self.pend(raised)
         self.book.received(call.scope)
         self.mark(error, raised)
+
+    def count_attempt(self, call: Call) -> int:
+        """The number of this attempt at a call, through all lives of the run."""
+        key = key_of(call)
+        self.book.attempts[key] = self.book.attempts.get(key, 0) + 1
+        return self.book.attempts[key]
 
     def mark(self, error: BaseException, raised: Raised) -> None:
         """Remember on an exception which record it is, in case it ends the run."""
@@ -358,6 +375,7 @@ class Frame(msgspec.Struct, frozen=True):
     inside: Call | None = None
     is_effect: bool = False
     key: str | None = None
+    limit: Limit | None = None
 
     @property
     def call(self) -> bytes:

@@ -15,6 +15,8 @@ from holdfast.engine.readings import Readings
 from holdfast.engine.resolve import Permit, Verdict
 from holdfast.engine.retain import Collected, Collector, Plan
 from holdfast.errors import UsageError
+from holdfast.model.decision import Decision
+from holdfast.model.failure import Ended, Failure, FailureKind
 from holdfast.model.run import RunInfo
 from holdfast.policy.retention import Retention
 from holdfast.store.gc import pins
@@ -194,6 +196,21 @@ class Verbs(Readings):
         """
         self._refuse_if_closed()
         self._lives.allow(self._found(id), Permit(key=key, reason=reason))
+
+    def decide(
+        self,
+        id: str,  # noqa: A002 the public word
+        failure: "BaseException | Ended | Failure | FailureKind | str | None" = None,
+        *,
+        agent: Agent[..., Any] | None = None,
+    ) -> Decision:
+        """What would be done about a failure of this run now; nothing is done.
+
+        Without a `failure` it is what the journal says ended the run. An exception, the end of a
+        process (`holdfast.Ended(signal=9)`) or a kind such as `"corruption"` asks "what if".
+        """
+        self._refuse_if_closed()
+        return self._lives.decide(self._found(id), failure, agent)
 
     def _restart_order(
         self, id_: str, agent: Agent[..., Any] | None, reason: str | None, *, is_redo: bool

@@ -32,6 +32,7 @@ HoldfastError
 ├── Rejected                   a person refused an effect
 ├── BudgetSpent                a budget does not allow this spending
 ├── NotDone                    raised by an effect: surely nothing happened
+├── CallTimedOut               a step or effect took longer than its timeout
 ├── StepError                  a recorded error whose class is not known here
 └── StoreError                 the store could not do its part
     ├── StoreNotFound          there is no store at that path
@@ -62,6 +63,7 @@ from holdfast.errors.keys import (
 from holdfast.errors.stopped import (
     Blocked,
     BudgetSpent,
+    CallTimedOut,
     Diverged,
     Expired,
     Fenced,
@@ -111,6 +113,7 @@ __all__ = [
     "BadConfig",
     "Blocked",
     "BudgetSpent",
+    "CallTimedOut",
     "ChangedInCall",
     "ChangedOutside",
     "Damaged",

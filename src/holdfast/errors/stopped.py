@@ -194,6 +194,19 @@ class NotDone(HoldfastError):
     """Raise it inside an effect to say that surely nothing happened in the world."""
 
 
+class CallTimedOut(HoldfastError, TimeoutError):
+    """A step or effect took longer than its `timeout=`."""
+
+    remedy = "give it more time, or let it be asked again with `retry=holdfast.Retry(...)`"
+
+    def __init__(self, function: str, limit_s: float) -> None:
+        super().__init__(function, limit_s)
+        self.function, self.limit_s = function, limit_s
+
+    def __str__(self) -> str:
+        return f"{self.function} did not end within {self.limit_s:g} s; {self.remedy}"
+
+
 class StepError(HoldfastError):
     """A recorded error whose class is not known here; `kind` is the name it had."""
 

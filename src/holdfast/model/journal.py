@@ -8,6 +8,8 @@ from typing import TypeAlias
 
 import msgspec
 
+from holdfast.model.decision import Decision
+from holdfast.model.failure import Failure
 from holdfast.model.ids import Range
 from holdfast.model.ledger import Notified, Opened, Said, Spent
 from holdfast.model.limits import SLA, Every
@@ -302,6 +304,39 @@ class Allowed(msgspec.Struct, frozen=True, array_like=True, tag=20):
     reason: str | None
 
 
+class Retried(msgspec.Struct, frozen=True, array_like=True, tag=26):
+    """A call failed and is asked again in place; it is no answer, and no replay asks for it."""
+
+    call: Call
+    at: float
+    took_s: float
+    attempt: int
+    failure: Failure
+    decision: Decision
+
+
+class Decided(msgspec.Struct, frozen=True, array_like=True, tag=27):
+    """What was decided about a failure that ended a life of the run.
+
+    `turn` and `steps` (answers received) are the point it came from; `by` is run, supervise,
+    watch or person.
+    """
+
+    at: float
+    by: str
+    turn: int
+    steps: int
+    failure: Failure
+    decision: Decision
+
+
+class Interrupted(msgspec.Struct, frozen=True, array_like=True, tag=28):
+    """The process was told to stop, by Ctrl-C or SIGTERM; nothing failed."""
+
+    at: float
+    why: str
+
+
 class Questioned(msgspec.Struct, frozen=True, array_like=True, tag=33):
     """The run asks a person and waits; `kind` is question, or approval of an effect.
 
@@ -343,6 +378,7 @@ Entry: TypeAlias = (
     | TurnEnded | LoopLeft | Based | Saved | Finished | Failed | Redone | Forked
     | Undone | Allowed | Opened | Questioned | Answered | Said | Spent | Notified
     | Declared | Degraded | Pruned
+    | Retried | Decided | Interrupted
 )  # fmt: skip
 
 

@@ -3,6 +3,11 @@
 import datetime as dt
 
 import msgspec
+from msgspec.structs import replace
+
+from holdfast.model.decision import Decision
+from holdfast.model.failure import Failure
+from holdfast.model.journal import Decided, Interrupted, Retried
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):
@@ -12,6 +17,9 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     degraded, pruned, forked, allowed, taken back, finished or failed. An effect is one event
     however often it was tried; `at` is when it was first meant. `row` is the journal row, as errors
     name it.
+    degraded, pruned, finished, failed, retry, decision or interrupted. An effect is one event
+    however often it was tried; `at` is when it was first meant. `row` is the journal row, as
+    errors name it.
     """
 
     kind: str
@@ -32,3 +40,31 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     model: str | None = None
     tokens_in: int | None = None
     tokens_out: int | None = None
+    failure: Failure | None = None
+    decision: Decision | None = None
+
+
+def judged(event: Event, entry: Retried | Decided | Interrupted) -> Event:
+    """A failure and what was decided about it, or that a person called the run off."""
+    if isinstance(entry, Interrupted):
+        return replace(event, kind="interrupted", at=when(entry.at), name=entry.why)
+    if isinstance(entry, Retried):
+        event = replace(event, attempts=entry.attempt, took_s=entry.took_s)
+    else:
+        event = replace(event, turn=entry.turn if entry.turn >= 0 else None, how=entry.by)
+    return replace(
+        event,
+        at=when(entry.at),
+        outcome=entry.decision.action,
+        error=entry.failure.what,
+        failure=entry.failure,
+        decision=entry.decision,
+    )
+
+
+def when(at: float) -> dt.datetime | None:
+    """A recorded time for people; None where no calendar has it."""
+    try:
+        return dt.datetime.fromtimestamp(at, dt.UTC)
+    except (ValueError, OverflowError, OSError):
+        return None

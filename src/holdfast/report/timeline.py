@@ -17,6 +17,7 @@ from holdfast.model.journal import (
     Answered,
     Based,
     Call,
+    Decided,
     Declined,
     Entry,
     Error,
@@ -25,6 +26,7 @@ from holdfast.model.journal import (
     Forked,
     Happened,
     Intended,
+    Interrupted,
     LoopLeft,
     Noted,
     Pruned,
@@ -32,6 +34,7 @@ from holdfast.model.journal import (
     Raised,
     Redone,
     Resumed,
+    Retried,
     Saved,
     Started,
     TurnEnded,
@@ -42,7 +45,7 @@ from holdfast.model.ledger import Notified, Opened, Said, Spent
 from holdfast.model.run import Origin, Status
 from holdfast.model.sections import Declared, Degraded
 from holdfast.policy.usage import total
-from holdfast.report.event import Event
+from holdfast.report.event import Event, judged, when
 from holdfast.report.shown import shown
 from holdfast.store.chunks import length
 from holdfast.store.reader import Placed, Reader, Run
@@ -123,14 +126,6 @@ def timeline(reader: Reader, run: Run) -> Timeline:
     )
 
 
-def when(at: float) -> dt.datetime | None:
-    """A recorded time for people; None where no calendar has it."""
-    try:
-        return dt.datetime.fromtimestamp(at, dt.UTC)
-    except (ValueError, OverflowError, OSError):
-        return None
-
-
 class _Teller:
     """Turns entries into events, joining an effect's intents and outcome."""
 
@@ -153,7 +148,7 @@ class _Teller:
                 self._pruned(entry)
             self._tell(entry)
 
-    def _tell(self, entry: Entry) -> None:
+    def _tell(self, entry: Entry) -> None:  # noqa: C901 a line per kind
         match entry:
             case Started() | Resumed():
                 self._begun(entry)
@@ -169,6 +164,8 @@ class _Teller:
                 self._ended(entry)
             case LoopLeft() | Degraded():
                 self._passed(entry)
+            case Retried() | Decided() | Interrupted():
+                self._judged(entry)
             case Questioned() | Answered():
                 self._asked(entry)
             case Opened() | Said() | Spent() | Notified() | Declared() | Pruned():
@@ -321,6 +318,11 @@ class _Teller:
             case Allowed():
                 event = replace(event, kind="allowed", key=entry.key, value=entry.reason)
         self._add(event)
+
+    def _judged(self, entry: Retried | Decided | Interrupted) -> None:
+        bare = Event(kind="decision", row=self._row)
+        event = self._call("retry", entry.call) if isinstance(entry, Retried) else bare
+        self._add(judged(event, entry))
 
     def _call(self, kind: str, call: Call) -> Event:
         turn = self._turn if isinstance(call.scope, bytes) else call.scope

@@ -39,6 +39,8 @@ def example(kind: inspect.Type, *, is_full: bool) -> Any:  # noqa: ANN401, PLR09
             return tuple(example(item, is_full=is_full) for item in items)
         case inspect.BoolType():
             return is_full
+        case inspect.EnumType(cls=cls):
+            return next(iter(cls))
         case other:
             return SCALARS[type(other)]
 

@@ -13,12 +13,11 @@ import holdfast
 from holdfast.clock import SystemClock
 from holdfast.errors import Damaged
 from holdfast.model.journal import Call, Happened
-from holdfast.report.event import Event
+from holdfast.report.event import Event, when
 from holdfast.report.shown import SHOWN_BYTES_MAX, shown
 from holdfast.report.timeline import (
     Timeline,
     timeline,
-    when,
 )
 from holdfast.store.chunks import MARK, length
 from holdfast.store.codec import values

@@ -17,7 +17,7 @@ from holdfast.clock import SystemClock
 from holdfast.engine.handle import RUNS_MAX, Store
 from holdfast.engine.handle import open as open_store
 from holdfast.model.run import RunInfo, Status
-from holdfast.report.timeline import when
+from holdfast.report.event import when
 
 CLOSING = closing(
     (
