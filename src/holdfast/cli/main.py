@@ -53,6 +53,7 @@ EXITS: dict[type[BaseException], int] = {
     errors.InDoubt: 8,
     errors.Waiting: 8,
     errors.Blocked: 8,
+    errors.Escalated: 8,
     errors.Fenced: 8,
     errors.RunHeld: 8,
     errors.StoreError: 1,

@@ -13,6 +13,8 @@ P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)
 
 MAIN = "__main__"
+SCRIPT = "__holdfast_script__"
+"""How a child process calls the script of its supervisor; its agents are those of `__main__`."""
 
 
 class Agent(Generic[P, R_co]):
@@ -33,7 +35,8 @@ class Agent(Generic[P, R_co]):
         self.optional = (optional,) if isinstance(optional, str) else tuple(optional)
         self.fn, self.version, self.checkpoint, self.sla = fn, version, checkpoint, sla
         self.rules = tuple(rules)
-        self.name, self.module = fn.__qualname__, fn.__module__
+        self.name = fn.__qualname__
+        self.module = MAIN if fn.__module__ == SCRIPT else fn.__module__
         self.is_async = inspect.iscoroutinefunction(fn)
         self.shape = Shape(self.name, _after_run(self.name, fn))
         self.__doc__, self.__name__ = fn.__doc__, fn.__name__

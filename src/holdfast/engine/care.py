@@ -5,13 +5,18 @@ from collections.abc import Sequence
 
 import msgspec
 
+from holdfast.engine.pulse import Pulse
 from holdfast.model.limits import SLA
 from holdfast.policy.classify import Rule
 
 
 class Care(msgspec.Struct, frozen=True, kw_only=True):
-    """How failures of a run are judged: its promise, the agent's rules, chance for the waits."""
+    """How failures of a run are judged: its promise, the agent's rules, chance for the waits.
+
+    `pulse` tells a supervisor how long what goes on may take.
+    """
 
     sla: SLA | None = None
     rules: Sequence[Rule] = ()
     chance: random.Random = msgspec.field(default_factory=random.SystemRandom)
+    pulse: Pulse = msgspec.field(default_factory=Pulse)

@@ -78,7 +78,8 @@ def drive(recorded: Recorded) -> Any:  # noqa: ANN401 the user's own type, resto
                     case Linger():
                         pass  # No task waits here that could be cancelled.
                     case Rest():
-                        wait.frame.session.clock.sleep(wait.wait_s)
+                        with wait.frame.session.care.pulse.during(wait.wait_s):
+                            wait.frame.session.clock.sleep(wait.wait_s)
             except BaseException as error:  # noqa: BLE001 the generator decides what it means
                 wait = recorded.throw(error)
             else:
@@ -105,7 +106,8 @@ def _invoke(wait: Invoke) -> object:
     if wait.limit_s is not None:
         limit = Limit(wait.frame.function, wait.limit_s)
         frame = msgspec.structs.replace(wait.frame, limit=limit)
-        return within(limit, lambda: _invoke(Invoke(frame, wait.fn, wait.args, wait.kwargs)))
+        with frame.session.care.pulse.during(wait.limit_s):
+            return within(limit, lambda: _invoke(Invoke(frame, wait.fn, wait.args, wait.kwargs)))
     here = context.frame.set(wait.frame)
     guard = inside.set(wait.frame.function)
     try:
@@ -135,7 +137,8 @@ async def adrive(recorded: Recorded) -> Any:  # noqa: ANN401 see drive
                     case Linger():
                         await asyncio.sleep(wait.wait_s_max)
                     case Rest():
-                        await asyncio.sleep(wait.wait_s)
+                        with wait.frame.session.care.pulse.during(wait.wait_s):
+                            await asyncio.sleep(wait.wait_s)
             except BaseException as error:  # noqa: BLE001 the generator decides what it means
                 wait = recorded.throw(error)
             else:
@@ -148,7 +151,8 @@ async def _ainvoke(wait: Invoke) -> object:
     if wait.limit_s is not None:
         limit = Limit(wait.frame.function, wait.limit_s)
         frame = msgspec.structs.replace(wait.frame, limit=limit)
-        return await awithin(limit, _ainvoke(Invoke(frame, wait.fn, wait.args, wait.kwargs)))
+        with frame.session.care.pulse.during(wait.limit_s):
+            return await awithin(limit, _ainvoke(Invoke(frame, wait.fn, wait.args, wait.kwargs)))
     here = context.frame.set(wait.frame)
     guard = inside.set(wait.frame.function)
     try:

@@ -6,27 +6,35 @@ import weakref
 from collections.abc import Coroutine, Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast, overload
+
+import msgspec
 
 from holdfast.clock import Clock, SystemClock
 from holdfast.engine import context
 from holdfast.engine.agents import Agent
+from holdfast.engine.errand import Errand, Go
 from holdfast.engine.launch import Order
 from holdfast.engine.life import Lives
 from holdfast.engine.naming import run_id
+from holdfast.engine.patience import limit_of
+from holdfast.engine.pulse import Pulse
 from holdfast.engine.verbs import Verbs
 from holdfast.errors import UsageError
 from holdfast.ondemand import OnDemand
+from holdfast.store.codec import values
 from holdfast.store.leases import STALL_S
 from holdfast.store.open import Opened, open_store
 
 if TYPE_CHECKING:
     from holdfast.engine import notify as notifying
+    from holdfast.engine import supervise as supervising
     from holdfast.engine.notify import Notify
     from holdfast.store.keys import spec
     from holdfast.store.seal.provider import KeyProvider
 else:
     notifying = OnDemand("holdfast.engine.notify")
+    supervising = OnDemand("holdfast.engine.supervise")  # It loads subprocess.
     spec = OnDemand("holdfast.store.keys.spec")  # It loads cryptography.
 
 T = TypeVar("T")
@@ -87,7 +95,7 @@ def open(  # noqa: A001 the public name is holdfast.open
     is_checked = os.environ.get(CHECK, "") not in ("", "0") if check is None else check
     try:
         asked = _given_notify(notify)
-        return Store(opened, clock, chance, allowed, is_checked=is_checked, notify=asked)
+        return Store(opened, clock, chance, allowed, is_checked=is_checked, notify=asked, key=key)
     except BaseException:
         opened.close()
         raise
@@ -112,10 +120,12 @@ class Store(Verbs):
         *,
         is_checked: bool = False,
         notify: "Notify | None" = None,
+        key: "str | KeyProvider | None" = None,
     ) -> None:
         lives = Lives(opened, clock, chance, environment, is_checked=is_checked)
         super().__init__(opened, lives, clock)
         self._chance = chance
+        self._key, self._names = key, tuple(environment)
         if notify is not None:
             self._lives.notifier = notifying.Notifier(opened, clock, chance, notify, os.environ)
         _stores.add(self)
@@ -180,6 +190,48 @@ class Store(Verbs):
     ) -> Any:
         """`run`, for code under an event loop. A synchronous agent runs in a thread."""
         return await self._lives.acarry_out(self._order(agent, id, args, kwargs))
+
+    def supervise(
+        self,
+        agent: Agent[..., Any],
+        /,
+        *args: Any,  # noqa: ANN401 the agent's own
+        id: str | None = None,  # noqa: A002 the public word
+        stall: float | str | None = None,
+        spare: bool = True,
+        **kwargs: Any,  # noqa: ANN401 the agent's own
+    ) -> Any:  # noqa: ANN401 the agent's own result
+        """`run`, in a child process that is kept alive: if it dies or hangs, the run goes on.
+
+        How is decided by the kind of the failure and the agent's `sla`; what only a person can
+        judge is raised. Hung is what passes its own `timeout=` or, with `stall`, records nothing
+        for that long while no such limit runs. Stopping this process stops the child. With a
+        `spare`, a second process with everything imported waits to take over at once.
+        """
+        order = self._order(agent, id, args, kwargs)
+        return self._lives.supervise(order, self.terms(stall=stall, has_spare=spare))
+
+    def terms(self, *, stall: float | str | None = None, **more: Any) -> "supervising.Terms":  # noqa: ANN401 fields of Terms
+        """How runs of this handle are supervised."""
+        if self._key is not None and not isinstance(self._key, str):
+            msg = "a child process needs the key as text: open the store with key='env:NAME' or so"
+            raise UsageError(msg)
+        return supervising.Terms(
+            stall_s=limit_of(stall, "stall"),
+            key=self._key,
+            environment=self._names,
+            **more,
+        )
+
+    def obey(self, agent: Agent[..., Any], errand: Errand, go: Go, pulse: Pulse) -> None:
+        """In a child process: carry out what the supervisor orders; the store has the result."""
+        args, kwargs = cast("tuple[list[Any], dict[str, Any]]", values.decode(errand.args))
+        order = self._order(agent, errand.run, tuple(args), kwargs)
+        self._lives.carry_out(
+            msgspec.structs.replace(
+                order, is_restart=go.is_restart, decided=go.decided, pulse=pulse
+            )
+        )
 
     def close(self) -> None:
         """Commit what is pending and let go of the store. Idempotent."""

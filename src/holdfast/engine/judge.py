@@ -140,11 +140,11 @@ class _Reading:
 
     def _judged(self, entry: Decided) -> None:
         """A life's own verdict comes before its end, a supervisor's after the next one began."""
-        self._decided = entry.failure
         found = self.incident
+        is_last = entry.decision.action in (Action.ESCALATE, Action.GIVE_UP)
+        self._decided = entry.failure if entry.by == "run" or is_last else None
         if entry.by != "run" and found.signs and found.signs[-1] == GONE.sign:
             found.signs[-1] = entry.failure.sign
-            self._decided = None
 
     def _end(self, sign: str | None, at: float, failure: Failure | None = None) -> None:
         found = self.incident

@@ -20,6 +20,7 @@ from holdfast.engine.facts import facts_of
 from holdfast.engine.faults import describe, to_error, to_exception
 from holdfast.engine.judge import Judge, Supposed, supposed
 from holdfast.engine.points import Points
+from holdfast.engine.pulse import Pulse
 from holdfast.engine.question import show
 from holdfast.engine.redo import redo_turn
 from holdfast.engine.session import Session
@@ -28,6 +29,7 @@ from holdfast.errors import (
     Blocked,
     Damaged,
     Diverged,
+    Escalated,
     Fenced,
     HoldfastError,
     InDoubt,
@@ -54,7 +56,8 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     """What `store.run` or `store.restart` asks for.
 
     `is_restart` tries a failed run again with its recorded arguments; `back` is a turn's end to go
-    on from instead of the newest one.
+    on from instead of the newest one. `decided` is why: recorded once the run is ours;
+    `pulse` is a supervisor's ear.
     """
 
     agent: Agent[..., Any]
@@ -65,6 +68,8 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     is_redo: bool = False
     reason: str | None = None
     back: Point | None = None
+    decided: Decided | None = None
+    pulse: Pulse = msgspec.field(default_factory=Pulse)
 
 
 class Done(msgspec.Struct, frozen=True, kw_only=True):
@@ -178,6 +183,8 @@ class Launcher:
         elif order.is_redo:
             redo_turn(writer, reader, self._clock, order.reason)
         session = self._session(order, writer, is_resumed=True)
+        if order.decided is not None:
+            session.pend(order.decided)
         session.log.info("continues under epoch %d", writer.run.row.epoch)
         return Life(session=session, args=args, kwargs=kwargs)
 
@@ -207,7 +214,7 @@ class Launcher:
             reader=reader,
             clock=self._clock,
             cadence=order.agent.checkpoint,
-            care=Care(sla=order.agent.sla, rules=order.agent.rules, chance=self._chance),
+            care=self._care(order.agent, order.pulse),
             history=reader.history(writer.run) if is_resumed else None,
             is_checked=self._is_checked,
             is_held=self._opened.leases.is_held,
@@ -246,6 +253,16 @@ class Launcher:
             raise Damaged(f"run {found.body.id}", "its first row does not say how it started")
         return entry
 
+    def known(self, order: Order) -> Done | None:
+        """The recorded result; raises as `begin` does where the order cannot be carried out."""
+        self._opened.records.revive()
+        found = self._opened.reader.find(order.run)
+        if found is None:
+            order.agent.shape.question(order.args, order.kwargs)
+            return None
+        self._agree(order, found)
+        return self._known_end(order, found)
+
     def _known_end(self, order: Order, found: StoredRun) -> Done | None:
         """The recorded result; `RunFailed` for a failed run that nobody asks to try again."""
         if found.body.status is Status.FINISHED:
@@ -254,12 +271,21 @@ class Launcher:
                 raise Damaged(f"run {order.run}", "it is finished but has no result")
             return Done(value=self._opened.reader.value(finished.value))
         if found.body.status is Status.FAILED and not order.is_restart:
-            failed = self._last(found)
-            if not isinstance(failed, Failed):
-                raise Damaged(f"run {order.run}", "it failed but its journal does not say how")
-            error = failed.error
-            raise RunFailed(order.run, error.name, error.message) from to_exception(error)
+            error = self.failed(found)
+            raise error from error.__cause__
         return None
+
+    def failed(self, found: StoredRun) -> Exception:
+        """The error that a failed run ended with, as it is raised."""
+        failed = self._last(found)
+        if not isinstance(failed, Failed):
+            raise Damaged(f"run {found.body.id}", "it failed but its journal does not say how")
+        cause = to_exception(failed.error)
+        if isinstance(cause, Escalated):
+            return cause
+        error = RunFailed(found.body.id, failed.error.name, failed.error.message)
+        error.__cause__ = cause
+        return error
 
     def _refuse_unanswered(self, order: Order, found: StoredRun) -> None:
         """A run that waits for a person does no work, and leaves no trace, until there is one."""
@@ -340,8 +366,12 @@ class Launcher:
         """How failures of a run are judged: as its agent says, else as it was recorded."""
         found = agent or agents.known(run.body.agent, run.body.module)
         if found is not None:
-            return Care(sla=found.sla, rules=found.rules, chance=self._chance)
+            return self._care(found)
         return Care(sla=self._started(run).sla, chance=self._chance)
+
+    def _care(self, agent: Agent[..., Any], pulse: Pulse | None = None) -> Care:
+        pulse = pulse or Pulse()
+        return Care(sla=agent.sla, rules=agent.rules, chance=self._chance, pulse=pulse)
 
     def _judge(self, session: Session, cause: Exception) -> None:
         """Decide what is to be done about the failure; the decision is recorded with it."""

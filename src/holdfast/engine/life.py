@@ -31,9 +31,11 @@ from holdfast.store.reader import Run as StoredRun
 if TYPE_CHECKING:
     import asyncio
 
+    from holdfast.engine import supervise
     from holdfast.engine.notify import Notifier
 else:
     asyncio = OnDemand("asyncio")
+    supervise = OnDemand("holdfast.engine.supervise")  # It loads subprocess.
 
 
 class Lives:
@@ -166,6 +168,16 @@ class Lives:
     def new_id(self, start: str) -> str:
         """An id that no run has, which begins with `start`."""
         return f"{start}-{self._chance.getrandbits(48):012x}"
+
+    def supervise(self, order: Order, terms: "supervise.Terms") -> Any:  # noqa: ANN401 the agent's own result
+        """Keep a run alive in a child process until it has ended; its recorded result."""
+        _refuse_nested(order)
+        known = self._launcher.known(order)
+        if known is None:
+            supervise.Supervisor(self._opened, self._launcher, self._clock).carry_out(order, terms)
+            known = self._launcher.known(order)
+        assert known is not None
+        return known.value
 
     def decide(self, run: StoredRun, failure: Supposed, agent: Agent[..., Any] | None) -> Decision:
         """What would be done about a failure of the run now."""

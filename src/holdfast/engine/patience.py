@@ -54,16 +54,16 @@ class Tries:
         return decision.wait_s
 
 
-def limit_of(timeout: float | str | None) -> float | None:
+def limit_of(timeout: float | str | None, name: str = "timeout") -> float | None:
     """`timeout=` in seconds; refused where it is declared if it cannot be meant."""
     if timeout is None:
         return None
     try:
         limit_s = seconds(timeout)
     except ValueError as error:
-        raise UsageError(f"timeout=: {error}") from None
+        raise UsageError(f"{name}=: {error}") from None
     if limit_s == 0:
-        msg = "timeout=0 leaves a call no time; leave it out for no limit"
+        msg = f"{name}=0 leaves a call no time; leave it out for no limit"
         raise UsageError(msg)
     return limit_s
 

@@ -26,6 +26,7 @@ HoldfastError
 │   ├── InvalidState           a validator refuses the state
 │   ├── Diverged               the code asks something else than the journal recorded
 │   ├── Waiting                the run waits for a person
+│   ├── Escalated              nothing may recover it by itself; a person has to look
 │   └── Fenced                 another process took the run over
 ├── RunHeld                    another process works on the run now
 ├── Expired                    nobody answered a question in time
@@ -65,6 +66,7 @@ from holdfast.errors.stopped import (
     BudgetSpent,
     CallTimedOut,
     Diverged,
+    Escalated,
     Expired,
     Fenced,
     InDoubt,
@@ -118,6 +120,7 @@ __all__ = [
     "ChangedOutside",
     "Damaged",
     "Diverged",
+    "Escalated",
     "Expired",
     "Fenced",
     "HoldfastError",

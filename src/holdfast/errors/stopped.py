@@ -118,6 +118,19 @@ class InvalidState(RunStopped):
         )
 
 
+class Escalated(RunStopped):
+    """Nothing may recover the run by itself any more; a person has to look at it."""
+
+    remedy = "see `holdfast show ID`, mend the cause, then `holdfast restart ID`"
+
+    def __init__(self, run: str, failure: str, reason: str) -> None:
+        super().__init__(run, failure, reason)
+        self.run, self.failure, self.reason = run, failure, reason
+
+    def __str__(self) -> str:
+        return f"run {self.run}: {self.failure}: {self.reason}; {self.remedy}"
+
+
 class Fenced(RunStopped):
     """Another process took the run over; this one wrote nothing more."""
 

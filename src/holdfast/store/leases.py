@@ -119,6 +119,10 @@ class Leases:
         else:
             self._locks.take(run + _HEIRS)
 
+    def beat_of(self, run: int) -> int:
+        """The counter of a run's signs of life; it changes every second while its holder lives."""
+        return self._read(run)[0]
+
     def is_held(self, run: int) -> bool:
         """Whether some process holds the run now."""
         is_taken = self._locks.is_taken(run) or self._locks.is_taken(run + _HEIRS)

@@ -22,6 +22,7 @@ CLOSING = closing(
         'holdfast run shop:trader --id run-42 --input \'{"symbol": "KELP"}\'',
         "holdfast run shop:trader --input @order.json",
         "holdfast run shop:trader --id run-42          # continues it, with its recorded input",
+        "holdfast run shop:trader --id run-42 --supervise --stall 60s",
     ),
     (0, 1, 2, 3, 5, 7, 8, 130, 143),
 )
@@ -45,6 +46,20 @@ def run(
             "one; from a file with @, from stdin with -.",
         ),
     ] = None,
+    supervise: Annotated[
+        bool,
+        typer.Option(
+            "--supervise", help="In a child process that is kept alive: if it dies, it goes on."
+        ),
+    ] = False,
+    stall: Annotated[
+        str | None,
+        typer.Option(
+            "--stall",
+            metavar="TIME",
+            help="With --supervise: so long without a record is a hang, such as 60s.",
+        ),
+    ] = None,
     app: Apps = None,
     store: StorePath = None,
     output: Output = None,
@@ -59,6 +74,9 @@ def run(
     config = settings(store, output, app, as_json=as_json)
     module, name = apps.named(agent)
     args, kwargs = _arguments(input)
+    if stall is not None and not supervise:
+        msg = "--stall says when a supervised run is hung; add --supervise"
+        raise UsageError(msg)
     warn_on_stderr()
     apps.load([module, *config.app])
     found = apps.find(name, module, frozenset({module}))
@@ -73,7 +91,11 @@ def run(
         result = carry_out(
             opened,
             chosen,
-            lambda: opened.run(found, *args, id=chosen, **kwargs),
+            lambda: (
+                opened.supervise(found, *args, id=chosen, stall=stall, **kwargs)
+                if supervise
+                else opened.run(found, *args, id=chosen, **kwargs)
+            ),
             again=restart_command(chosen, config, (module,)),
         )
     print_result(config.output, chosen, result)

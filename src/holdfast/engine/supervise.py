@@ -1,0 +1,203 @@
+"""Keeps a run alive in a child process: it dies or hangs, the end is judged, the decision done.
+
+The child does the work and writes the journal; the supervisor only reads, decides, and starts the
+next child, which records the decision. What a supervisor knows it reads from the journal, so one
+that is killed is replaced by starting it again.
+"""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from holdfast.clock import Clock
+from holdfast.engine.agents import MAIN, Agent
+from holdfast.engine.errand import Errand, Go
+from holdfast.engine.escalate import escalate
+from holdfast.engine.faults import to_exception
+from holdfast.engine.launch import Launcher, Order
+from holdfast.engine.logs import log
+from holdfast.engine.process import Spare, Watch
+from holdfast.errors import Damaged, Escalated, RunHeld, UsageError
+from holdfast.model.decision import Action, Decision
+from holdfast.model.failure import Ended, Failure
+from holdfast.model.journal import Decided, Failed
+from holdfast.model.run import Status
+from holdfast.policy.classify import classify
+from holdfast.policy.decide import Situation, decide
+from holdfast.store.codec import values
+from holdfast.store.open import Opened
+from holdfast.store.reader import Run as StoredRun
+
+LOOK_S = 0.2
+ORPHAN_S_MAX = 15.0
+"""How long a child whose supervisor was killed may take to let go."""
+
+Happening = Callable[[str, dict[str, object]], None]
+"""Told what the supervisor does, as it does it."""
+
+
+def quiet(_what: str, _facts: dict[str, object]) -> None:
+    """Nobody listens."""
+
+
+class Terms(msgspec.Struct, frozen=True, kw_only=True):
+    """How a run is supervised. `stall_s`: so long without a journal record is a hang."""
+
+    stall_s: float | None = None
+    key: str | None = None
+    by: str = "supervise"
+    environment: tuple[str, ...] = ()
+    happening: Happening = quiet
+    has_spare: bool = False
+
+
+class Supervisor:
+    """Supervises runs of one store."""
+
+    def __init__(self, opened: Opened, launcher: Launcher, clock: Clock) -> None:
+        self._opened, self._launcher, self._clock = opened, launcher, clock
+
+    def carry_out(self, order: Order, terms: Terms) -> None:
+        """Keep the run alive until it has ended; raises what a person has to look at.
+
+        When this returns, the run has finished and its result is recorded.
+        """
+        _refuse_unfindable(order.agent)
+        spare = Spare(self._errand(order, terms))
+        try:
+            self._keep_alive(order, terms, spare)
+        finally:
+            spare.stop()
+
+    def _keep_alive(self, order: Order, terms: Terms, spare: Spare) -> None:
+        go, starts = Go(is_restart=order.is_restart, decided=order.decided), 0
+        while True:
+            self._await_lease(order.run)
+            ended, failure = self._live(order, terms, go, spare)
+            starts += 1
+            run = self._opened.reader.find(order.run)
+            if run is not None and run.body.status is Status.FINISHED:
+                return
+            decided = None
+            if run is None:
+                decision = self._unborn(order, failure, starts)
+            else:
+                self._refuse_waiting(run)
+                decided = self._decide(order, run, failure, terms)
+                failure, decision = decided.failure, decided.decision
+            terms.happening(str(decision.action), _facts(order, failure, decision))
+            if decision.action is not Action.RESTART:
+                raise self._give_to_person(order, run, decided, decision, failure)
+            log.info("run %s: %s; %s", order.run, ended, decision.reason)
+            self._clock.sleep(decision.wait_s)
+            go = Go(is_restart=run is not None, decided=decided)
+
+    def _live(self, order: Order, terms: Terms, go: Go, spare: Spare) -> tuple[Ended, Failure]:
+        """One life in a child; how it ended."""
+        child = spare.take()
+        child.begin(go)
+        terms.happening("start", {"run": order.run, "pid": child.process.pid})
+        try:
+            watch = Watch(self._opened, self._clock, child, order.run, terms.stall_s)
+            ended = watch.wait(spare.prepare if terms.has_spare else lambda: None)
+        finally:
+            child.stop()
+        rules = order.agent.rules
+        failure = child.heard.failure or classify(ended, rules=rules, now=self._clock.now())
+        return ended, failure
+
+    def _errand(self, order: Order, terms: Terms) -> Errand:
+        args = values.encode((list(order.args), dict(order.kwargs)), path="arguments of the run")
+        return Errand(
+            store=str(self._opened.path.absolute()),
+            key=terms.key,
+            run=order.run,
+            agent=order.agent.name,
+            module=order.agent.module,
+            main=_script(order.agent),
+            path=list(sys.path),
+            args=args,
+            environment=list(terms.environment),
+        )
+
+    def _decide(self, order: Order, run: StoredRun, failure: Failure, terms: Terms) -> Decided:
+        care = self._launcher.care_of(run, order.agent)
+        found, known, decision = self._launcher.judge.verdict(run, None, care, otherwise=failure)
+        return Decided(self._clock.now(), terms.by, found.turn, found.steps, known, decision)
+
+    def _unborn(self, order: Order, failure: Failure, starts: int) -> Decision:
+        """The child ended before the run was begun: there is no journal to read yet."""
+        situation = Situation(recoveries=starts - 1, repeats=starts - 1)
+        return decide(failure, situation, order.agent.sla)
+
+    def _refuse_waiting(self, run: StoredRun) -> None:
+        """A run that waits for a person, or diverged, says so itself."""
+        if run.body.status in (Status.RUNNING, Status.FAILED):
+            return
+        raise to_exception(self._failed(run).error)
+
+    def _give_to_person(
+        self,
+        order: Order,
+        run: StoredRun | None,
+        decided: Decided | None,
+        decision: Decision,
+        failure: Failure,
+    ) -> Exception:
+        """Record that a person has to look, where the run did not record it itself."""
+        if run is None or decided is None:
+            return Escalated(order.run, failure.what, decision.reason)
+        if run.body.status is Status.FAILED:
+            return self._launcher.failed(run)
+        return escalate(self._opened, self._launcher, self._clock, run, decided)
+
+    def _failed(self, run: StoredRun) -> Failed:
+        reader = self._opened.reader
+        last = reader.row(reader.end(run.row.head)).row.entries[-1]
+        if not isinstance(last, Failed):
+            raise Damaged(f"run {run.body.id}", "it stopped but its journal does not say why")
+        return last
+
+    def _await_lease(self, id_: str) -> None:
+        """Wait for a child whose supervisor was killed; `RunHeld` if it is somebody else."""
+        began = self._clock.monotonic()
+        while True:
+            run = self._opened.reader.find(id_)
+            if run is None or not self._opened.leases.is_held(run.row.no):
+                return
+            if self._clock.monotonic() - began > ORPHAN_S_MAX:
+                raise RunHeld(id_, str(run.body.holder), "before this supervisor began")
+            self._clock.sleep(LOOK_S)
+
+
+def _facts(order: Order, failure: Failure, decision: Decision) -> dict[str, object]:
+    return {
+        "run": order.run,
+        "kind": str(failure.kind),
+        "failure": failure.what,
+        "reason": decision.reason,
+        "wait_s": decision.wait_s,
+    }
+
+
+def _refuse_unfindable(agent: Agent[..., Any]) -> None:
+    if "<" in agent.name:
+        msg = (
+            f"agent {agent.name} is declared inside a function, where a child process cannot find "
+            "it; declare it at the top of a module"
+        )
+        raise UsageError(msg)
+    if agent.module == MAIN and _script(agent) is None:
+        msg = f"agent {agent.name} comes from no file that a child process could read"
+        raise UsageError(msg)
+
+
+def _script(agent: Agent[..., Any]) -> str | None:
+    """The file of an agent that a script declares."""
+    if agent.module != MAIN:
+        return None
+    path = agent.fn.__code__.co_filename
+    return str(Path(path).absolute()) if Path(path).is_file() else None

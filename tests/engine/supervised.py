@@ -1,0 +1,130 @@
+"""Agents that a child imports; what they ask of the world goes to a file in `place`."""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import holdfast
+
+
+def say(place: str, what: str) -> None:
+    with Path(place, "asked").open("a") as file:
+        file.write(f"{what}\n")
+
+
+def is_first(place: str, what: str) -> bool:
+    """Whether this never happened before, in any process."""
+    mark = Path(place, what)
+    if mark.exists():
+        return False
+    mark.touch()
+    return True
+
+
+@holdfast.step
+def think(place: str, turn: int) -> int:
+    say(place, f"think {turn}")
+    return turn
+
+
+@holdfast.step(timeout="30s")
+def slow(place: str, seconds: float) -> float:
+    say(place, "slow")
+    time.sleep(seconds)
+    return seconds
+
+
+@holdfast.step(timeout=1)
+def stopped(place: str) -> str:
+    say(place, "stopped")
+    if is_first(place, "was-stopped"):
+        os.kill(os.getpid(), signal.SIGSTOP)
+    return "woke up"
+
+
+@holdfast.effect
+def pay(place: str) -> str:
+    say(place, "pay")
+    raise ConnectionResetError("cut")
+
+
+@holdfast.agent(checkpoint=holdfast.every(turns=1))
+def mortal(run: holdfast.Run, place: str, dies_at: list[int]) -> list[int]:
+    run.state["seen"] = []
+    for turn in run.turns():
+        run.state["seen"].append(think(place, turn))
+        if turn in dies_at and is_first(place, f"died-{turn}"):
+            os.kill(os.getpid(), signal.SIGKILL)
+        if turn == 4:
+            break
+    return [*run.state["seen"]]
+
+
+@holdfast.agent
+def flaky(run: holdfast.Run, place: str, times: int) -> str:
+    for turn in run.turns():
+        think(place, turn)
+        for nth in range(times):
+            if is_first(place, f"failed-{nth}"):
+                raise ConnectionResetError("the line is down")
+        break
+    return "well"
+
+
+@holdfast.agent
+def buggy(run: holdfast.Run, place: str) -> str:
+    for turn in run.turns():
+        think(place, turn)
+        raise TypeError("wrong")
+    return ""
+
+
+@holdfast.agent
+def poisoned(run: holdfast.Run, place: str) -> str:
+    for turn in run.turns():
+        think(place, turn)
+        say(place, "dies")
+        os.kill(os.getpid(), signal.SIGKILL)
+    return ""
+
+
+@holdfast.agent
+def hanging(run: holdfast.Run, place: str) -> str:
+    for turn in run.turns():
+        think(place, turn)
+        if is_first(place, "hung"):
+            time.sleep(600)
+        break
+    return "woke up"
+
+
+@holdfast.agent
+def patient(run: holdfast.Run, place: str, seconds: float) -> float:
+    for _ in run.turns():
+        return slow(place, seconds)
+    return 0
+
+
+@holdfast.agent
+def stuck(run: holdfast.Run, place: str) -> str:
+    for _ in run.turns():
+        return stopped(place)
+    return ""
+
+
+@holdfast.agent
+def payer(run: holdfast.Run, place: str) -> str:
+    for _ in run.turns():
+        return pay(place)
+    return ""
+
+
+@holdfast.agent
+async def dreamer(run: holdfast.Run, place: str) -> str:
+    async for turn in run.turns():
+        think(place, turn)
+        if is_first(place, "died"):
+            os.kill(os.getpid(), signal.SIGKILL)
+        break
+    return "awake"
