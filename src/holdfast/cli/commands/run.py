@@ -27,6 +27,18 @@ CLOSING = closing(
     (0, 1, 2, 3, 5, 7, 8, 130, 143),
 )
 
+Supervise = Annotated[
+    bool,
+    typer.Option("--supervise", help="In a child process that is kept alive: killed, it goes on."),
+]
+Stall = Annotated[
+    str | None,
+    typer.Option(
+        "--stall",
+        metavar="TIME",
+        help="With --supervise: so long without a record is a hang, such as 60s.",
+    ),
+]
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 
 
@@ -46,20 +58,8 @@ def run(
             "one; from a file with @, from stdin with -.",
         ),
     ] = None,
-    supervise: Annotated[
-        bool,
-        typer.Option(
-            "--supervise", help="In a child process that is kept alive: if it dies, it goes on."
-        ),
-    ] = False,
-    stall: Annotated[
-        str | None,
-        typer.Option(
-            "--stall",
-            metavar="TIME",
-            help="With --supervise: so long without a record is a hang, such as 60s.",
-        ),
-    ] = None,
+    supervise: Supervise = False,
+    stall: Stall = None,
     app: Apps = None,
     store: StorePath = None,
     output: Output = None,
@@ -74,9 +74,7 @@ def run(
     config = settings(store, output, app, as_json=as_json)
     module, name = apps.named(agent)
     args, kwargs = _arguments(input)
-    if stall is not None and not supervise:
-        msg = "--stall says when a supervised run is hung; add --supervise"
-        raise UsageError(msg)
+    _check_stall(stall, is_supervised=supervise)
     warn_on_stderr()
     apps.load([module, *config.app])
     found = apps.find(name, module, frozenset({module}))
@@ -134,6 +132,12 @@ def _check(agent: Agent[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
         raise UsageError(msg) from error
     if "id" in kwargs:
         msg = "an argument called id cannot be given by name; give the input as an array"
+        raise UsageError(msg)
+
+
+def _check_stall(stall: str | None, *, is_supervised: bool) -> None:
+    if stall is not None and not is_supervised:
+        msg = "--stall says when a supervised run is hung; add --supervise"
         raise UsageError(msg)
 
 
