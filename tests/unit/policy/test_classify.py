@@ -115,6 +115,7 @@ def test_an_error_of_the_standard_library_has_its_kind(expected: str, error: Bas
         ("budget", holdfast.StoreUnwritable("here", "no space")),
         ("in doubt", holdfast.InDoubt("run", "pay", "key", "cut")),
         ("bug", holdfast.Diverged("run", "turn 1", "a", "b")),
+        ("invalid state", holdfast.InvalidState("run", "positive", "no", "at turn 1")),
         ("bug", holdfast.UsageError("no")),
         ("bug", holdfast.NotStorable("x", "T")),
         ("unknown", holdfast.NotDone("no")),
