@@ -14,9 +14,9 @@ from holdfast.clock import Clock, SystemClock
 from holdfast.engine import context
 from holdfast.engine.agents import Agent
 from holdfast.engine.errand import Errand, Go
-from holdfast.engine.launch import Order
 from holdfast.engine.life import Lives
 from holdfast.engine.naming import run_id
+from holdfast.engine.order import Order
 from holdfast.engine.patience import limit_of
 from holdfast.engine.pulse import Pulse
 from holdfast.engine.verbs import Verbs

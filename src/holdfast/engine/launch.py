@@ -19,6 +19,7 @@ from holdfast.engine.care import Care
 from holdfast.engine.facts import facts_of
 from holdfast.engine.faults import describe, to_error, to_exception
 from holdfast.engine.judge import Judge, Supposed, supposed
+from holdfast.engine.order import Done, Life, Order
 from holdfast.engine.points import Points
 from holdfast.engine.pulse import Pulse
 from holdfast.engine.question import show
@@ -41,7 +42,6 @@ from holdfast.errors import (
     Waiting,
 )
 from holdfast.model.decision import Decision
-from holdfast.model.ids import Point
 from holdfast.model.journal import Decided, Entry, Facts, Failed, Finished, Resumed, Started
 from holdfast.model.run import Holder, RunBody, Status
 from holdfast.policy.classify import classify
@@ -50,40 +50,6 @@ from holdfast.store.committer import Ticket
 from holdfast.store.open import Opened
 from holdfast.store.reader import Run as StoredRun
 from holdfast.store.writer import RunWriter, create, take_up
-
-
-class Order(msgspec.Struct, frozen=True, kw_only=True):
-    """What `store.run` or `store.restart` asks for.
-
-    `is_restart` tries a failed run again with its recorded arguments; `back` is a turn's end to go
-    on from instead of the newest one. `decided` is why: recorded once the run is ours;
-    `pulse` is a supervisor's ear.
-    """
-
-    agent: Agent[..., Any]
-    run: str
-    args: tuple[Any, ...] = ()
-    kwargs: Mapping[str, Any] = msgspec.field(default_factory=dict)
-    is_restart: bool = False
-    is_redo: bool = False
-    reason: str | None = None
-    back: Point | None = None
-    decided: Decided | None = None
-    pulse: Pulse = msgspec.field(default_factory=Pulse)
-
-
-class Done(msgspec.Struct, frozen=True, kw_only=True):
-    """The run had finished before: its recorded result."""
-
-    value: object
-
-
-class Life(msgspec.Struct, frozen=True, kw_only=True):
-    """A life that begins: the session, and the arguments to call the agent with."""
-
-    session: Session
-    args: tuple[Any, ...]
-    kwargs: dict[str, Any]
 
 
 class Launcher:

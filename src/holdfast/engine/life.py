@@ -17,7 +17,8 @@ from holdfast.engine.faults import is_cancelled
 from holdfast.engine.fork import Fork, fork
 from holdfast.engine.housekeeper import Housekeeper
 from holdfast.engine.judge import Supposed
-from holdfast.engine.launch import Done, Launcher, Life, Order
+from holdfast.engine.launch import Launcher
+from holdfast.engine.order import Done, Life, Order
 from holdfast.engine.points import Points
 from holdfast.engine.resolve import Permit, Verdict, allow, resolve
 from holdfast.engine.run import Run

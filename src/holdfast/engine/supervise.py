@@ -17,8 +17,9 @@ from holdfast.engine.agents import MAIN, Agent
 from holdfast.engine.errand import Errand, Go
 from holdfast.engine.escalate import escalate
 from holdfast.engine.faults import to_exception
-from holdfast.engine.launch import Launcher, Order
+from holdfast.engine.launch import Launcher
 from holdfast.engine.logs import log
+from holdfast.engine.order import Order
 from holdfast.engine.process import Spare, Watch
 from holdfast.errors import Damaged, Escalated, RunHeld, UsageError
 from holdfast.model.decision import Action, Decision

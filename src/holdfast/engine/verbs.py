@@ -8,9 +8,9 @@ from holdfast.engine import agents
 from holdfast.engine.agents import Agent
 from holdfast.engine.fork import Fork
 from holdfast.engine.inbox import DOUBT, Inbox, Item, Word, verdict_of
-from holdfast.engine.launch import Order
 from holdfast.engine.life import Lives
 from holdfast.engine.naming import point_name, run_id
+from holdfast.engine.order import Order
 from holdfast.engine.readings import Readings
 from holdfast.engine.resolve import Permit, Verdict
 from holdfast.engine.retain import Collected, Collector, Plan
