@@ -96,7 +96,6 @@ NAMES: dict[tuple[str, str], FailureKind] = {
     ("holdfast", "StoreBusy"): _TRANSIENT,
     ("holdfast", "StoreUnwritable"): _BUDGET,
     **{("holdfast", name): _BUDGET for name in ("BudgetSpent", "Blocked", "Expired", "Rejected")},
-    ("holdfast", "InvalidState"): FailureKind.INVALID,
     ("holdfast", "Diverged"): _BUG,
     ("holdfast", "UsageError"): _BUG,
     # The standard library. The most special class of an error that is listed counts.
