@@ -186,7 +186,7 @@ Statement = tuple[str, tuple[object, ...]]
 def row_harms(file: Path) -> Iterator[tuple[str, list[Statement]]]:
     """Every row deleted, and swapped with every other of its table: by what it holds."""
     with closing(sqlite3.connect(file)) as link:
-        tables = {name: link.execute(f"SELECT * FROM {name}").fetchall() for name in TABLES}  # noqa: S608 our own names
+        tables = {name: link.execute(f"SELECT * FROM {name}").fetchall() for name in TABLES}
         columns = {
             name: [each[1] for each in link.execute(f"PRAGMA table_info({name})")]
             for name in TABLES
@@ -194,12 +194,12 @@ def row_harms(file: Path) -> Iterator[tuple[str, list[Statement]]]:
     for table, rows in tables.items():
         names = columns[table]
         where = " AND ".join(f"{name}=?" for name in names)
-        insert = f"INSERT INTO {table} VALUES ({','.join('?' * len(names))})"  # noqa: S608 our own names
+        insert = f"INSERT INTO {table} VALUES ({','.join('?' * len(names))})"
         for row in rows:
-            delete: Statement = (f"DELETE FROM {table} WHERE {where}", row)  # noqa: S608 our own names
+            delete: Statement = (f"DELETE FROM {table} WHERE {where}", row)
             yield f"{table} {row[0]} deleted", [delete]
         for a, b in combinations(rows, 2):
-            gone = [(f"DELETE FROM {table} WHERE {where}", row) for row in (a, b)]  # noqa: S608 our own names
+            gone = [(f"DELETE FROM {table} WHERE {where}", row) for row in (a, b)]
             for from_ in range(1, len(names)):
                 swapped = [(*a[:from_], *b[from_:]), (*b[:from_], *a[from_:])]
                 yield (

@@ -70,7 +70,7 @@ def test_a_run_that_cannot_go_on_names_it_too(path: Path) -> None:
 def test_nothing_is_named_where_nothing_restores(path: Path) -> None:
     with closing(sqlite3.connect(path / "store.db")) as link, link:
         for table in ("j", "pack"):
-            link.execute(f"UPDATE {table} SET body=zeroblob(9) WHERE id>>32 IN (2, 3, 4)")  # noqa: S608 our own names
+            link.execute(f"UPDATE {table} SET body=zeroblob(9) WHERE id>>32 IN (2, 3, 4)")
 
     with holdfast.open(path) as store, pytest.raises(holdfast.Damaged) as caught:
         store.restore("branched")

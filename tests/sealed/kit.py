@@ -117,5 +117,5 @@ def found_in(path: Path, *needles: bytes | str) -> list[tuple[str, bytes]]:
 def rows(link: sqlite3.Connection) -> Iterator[tuple[str, int, str]]:
     """Every stored body: table, number, name of its key column."""
     for table, key in (("run", "no"), ("branch", "no"), ("j", "id"), ("pack", "id"), ("key", "no")):
-        for (number,) in link.execute(f"SELECT {key} FROM {table}").fetchall():  # noqa: S608 our own words
+        for (number,) in link.execute(f"SELECT {key} FROM {table}").fetchall():
             yield table, number, key

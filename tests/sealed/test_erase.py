@@ -44,7 +44,7 @@ def traces(path: Path, run: str) -> list[bytes]:
             for branch in branches
             for table in ("j", "pack")
             for (body,) in link.execute(
-                f"SELECT body FROM {table} WHERE id>>32=?",  # noqa: S608
+                f"SELECT body FROM {table} WHERE id>>32=?",
                 (branch,),
             )
         ]

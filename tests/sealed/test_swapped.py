@@ -91,7 +91,7 @@ def objects(made: Path) -> Iterator[tuple[str, int]]:
     """A seeded part of all rows that hold a body; every table, the first and last of each."""
     with contextlib.closing(sqlite3.connect(made / FILE)) as link:
         for table, number in NUMBERS.items():
-            found = [no for (no,) in link.execute(f"SELECT {number} FROM {table} ORDER BY 1")]  # noqa: S608
+            found = [no for (no,) in link.execute(f"SELECT {number} FROM {table} ORDER BY 1")]
             for no in sorted({found[0], found[len(found) // 2], found[-1]}):
                 yield table, no
 
@@ -145,7 +145,7 @@ def test_every_file_swapped_with_another_or_in_clear_is_noticed(
 
 
 def _put(table: str, no: int, body: bytes) -> Change:
-    sql = f"UPDATE {table} SET body=? WHERE {NUMBERS[table]}=?"  # noqa: S608
+    sql = f"UPDATE {table} SET body=? WHERE {NUMBERS[table]}=?"
     return lambda link: link.execute(sql, (body, no))
 
 
@@ -155,7 +155,7 @@ def _swap(one: tuple[str, int], two: tuple[str, int]) -> Change:
         for (table, no), values in zip((one, two), reversed(found), strict=True):
             sets = ", ".join(f"{column}=:{column}" for column in values if column in COLUMNS[table])
             link.execute(
-                f"UPDATE {table} SET {sets} WHERE {NUMBERS[table]}=:number",  # noqa: S608
+                f"UPDATE {table} SET {sets} WHERE {NUMBERS[table]}=:number",
                 {**values, "number": no},
             )
 
@@ -164,22 +164,22 @@ def _swap(one: tuple[str, int], two: tuple[str, int]) -> Change:
 
 def _read(link: sqlite3.Connection, table: str, no: int) -> dict[str, bytes]:
     columns = [column for column in ("mac", "body") if column in COLUMNS[table]]
-    sql = f"SELECT {', '.join(columns)} FROM {table} WHERE {NUMBERS[table]}=?"  # noqa: S608
+    sql = f"SELECT {', '.join(columns)} FROM {table} WHERE {NUMBERS[table]}=?"
     return dict(zip(columns, link.execute(sql, (no,)).fetchone(), strict=True))
 
 
 def _changes(table: str, column: str) -> Iterator[str]:
     """The column of one row changed to another's, and to nothing."""
-    where = f"rowid=(SELECT min(rowid) FROM {table})"  # noqa: S608
+    where = f"rowid=(SELECT min(rowid) FROM {table})"
     if table == "effect":
         one = "(SELECT run, intent, id FROM effect LIMIT 1)"
-        yield f"UPDATE effect SET intent=randomblob(16) WHERE (run, intent, id)={one}"  # noqa: S608
+        yield f"UPDATE effect SET intent=randomblob(16) WHERE (run, intent, id)={one}"
         return
     if column in {"kid", "mac", "body"}:
-        yield f"UPDATE {table} SET {column}=randomblob(length({column})) WHERE {where}"  # noqa: S608
-        yield f"UPDATE {table} SET {column}=x'' WHERE {where}"  # noqa: S608
+        yield f"UPDATE {table} SET {column}=randomblob(length({column})) WHERE {where}"
+        yield f"UPDATE {table} SET {column}=x'' WHERE {where}"
     else:
-        yield f"UPDATE {table} SET {column}={column}+1 WHERE {where}"  # noqa: S608
+        yield f"UPDATE {table} SET {column}={column}+1 WHERE {where}"
 
 
 def _opened(made: Path) -> Iterator[tuple[str, int, bytes]]:

@@ -138,12 +138,12 @@ def test_whatever_is_changed_in_the_file_is_found_and_named(
     accepted, tried = [], 0
 
     with tampering(tmp_path) as link:
-        rows = link.execute(f"SELECT {key}, {', '.join(columns)} FROM {table}").fetchall()  # noqa: S608
+        rows = link.execute(f"SELECT {key}, {', '.join(columns)} FROM {table}").fetchall()
         for no, *values in rows:
             for column, value in zip(columns, values, strict=True):
                 for other in _others(value, is_key=column == key):
                     place = no if column != key else other
-                    update = f"UPDATE {table} SET {column}=? WHERE {key}=?"  # noqa: S608
+                    update = f"UPDATE {table} SET {column}=? WHERE {key}=?"
                     link.execute(update, (other, no))
                     tried += 1
                     if _is_readable(small):

@@ -138,7 +138,7 @@ def test_a_pack_with_a_wrong_column_is_damage(
     loosen(link, rows)
     write(link, OpenPacker(), rows[0].id, rows[-1].id)
 
-    link.execute(f"UPDATE pack SET {column}=?", (value,))  # noqa: S608 -- a column of the table
+    link.execute(f"UPDATE pack SET {column}=?", (value,))
 
     with pytest.raises(Damaged, match="pack 0x100000003"):
         list(Packs(OpenPacker()).rows(link, rows[0].id, rows[-1].id))
