@@ -265,3 +265,30 @@ def test_a_rule_that_cannot_be_meant_is_refused_where_it_is_written(
 ) -> None:
     with pytest.raises(holdfast.UsageError, match=why):
         holdfast.effect(**options)(lambda amount: amount)
+
+
+def test_a_fork_inherits_no_leave_and_an_effect_that_stands_needs_none(
+    stage: Stage, world: World
+) -> None:
+    agent = payer(world, key="amount")
+    approve(stage, waits(stage, agent, 1, 2, 3))
+    unused = waits(stage, agent, 1, 2, 3)
+    approve(stage, unused)
+    with stage.open() as store:
+        store.fork(RUN, new_id="fork")
+
+    error = stage.fault(agent, 1, 2, 3, id="fork")
+    assert isinstance(error, holdfast.Waiting)
+    assert unused != error.question
+    assert "amount=2" in error.text
+    waits(stage, agent, 1, 2, 3)  # The run itself still has its leave for the second.
+    with stage.open() as store:
+        assert {RUN: 3, "fork": 2} == {
+            item.run: int(item.text.partition("amount=")[2][0]) for item in store.inbox()
+        }
+        store.approve(error.question)
+
+    after = stage.fault(agent, 1, 2, 3, id="fork")
+    assert isinstance(after, holdfast.Waiting)
+    assert "amount=3" in after.text
+    assert ["pay 1", "pay 2"] == world.asked

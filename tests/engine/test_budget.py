@@ -265,3 +265,23 @@ def test_a_step_does_not_spend(stage: Stage) -> None:
         return run.call(run.budget("usd", 10).spend, 1)
 
     assert isinstance(stage.fault(spender), holdfast.NestedCall)
+
+
+def test_a_fork_shares_the_budget_of_its_lineage(stage: Stage) -> None:
+    @holdfast.agent
+    def spender(run: holdfast.Run) -> list[object]:
+        budget = run.budget("usd", 10)
+        for turn in run.turns():
+            run.state.setdefault("left", []).append(budget.spend(4))
+            if turn == 1:
+                return list(holdfast.plain(run.state["left"]))
+        return []
+
+    assert [6, 2] == stage.live(spender)
+    with stage.open() as store:
+        store.fork(RUN, at=f"{RUN}@0", new_id="fork")
+
+    error = stage.fault(spender, id="fork")
+
+    assert "has 2 left and 4 is to be spent" in str(error)
+    assert [("usd", "8", "10")] == balances(stage) == balances(stage, "fork")

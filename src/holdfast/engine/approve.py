@@ -9,7 +9,7 @@ from holdfast.engine.ask import APPROVAL, Wanted, ask
 from holdfast.engine.question import KEY, Question, show
 from holdfast.engine.session import Frame
 from holdfast.errors import Expired, Rejected, UsageError
-from holdfast.model.journal import Answered
+from holdfast.model.journal import Answered, Questioned
 from holdfast.model.limits import seconds
 from holdfast.store.codec import values
 
@@ -46,23 +46,23 @@ def approval(
     needs: Approve,
     here: Frame,
     question: Question,
-    args: tuple[Any, ...],
-    kwargs: Mapping[str, Any],
+    arguments: tuple[tuple[Any, ...], Mapping[str, Any]],
+    *,
+    is_done: bool,
 ) -> Answered | None:
     """The leave to be recorded with the intent, or None where none is needed or it was used.
 
+    `is_done` says that the effect was meant already, here or on another line of history.
     `Waiting` until a person has spoken; `Rejected` or `Expired` where the effect may not be done.
     """
+    args, kwargs = arguments
     given = {name: value for name, value in kwargs.items() if name != KEY}
     if needs.when is not None and not needs.when(*args, **given):
         return None
     session = here.session
     asked = Question(f"approve {question.name}", question.digest, question.asked, question.bound)
-    if session.book.knows(session.scope, question):
-        # It was meant already, under the leave it then had.
-        if session.book.knows(session.scope, asked):
-            session.ask(asked, here)
-            session.book.received(session.scope)
+    if is_done:
+        _withdraw(here, asked)
         return None
     text = show(question.name, question.asked)
     data = values.encode(question.bound, path=f"arguments of {question.name}")
@@ -76,3 +76,15 @@ def approval(
     if answered.how == "rejected":
         raise Rejected(session.id, text, answered.by or "", answered.note or "")
     raise Expired(session.id, answered.id, text)
+
+
+def _withdraw(here: Frame, asked: Question) -> None:
+    """Pass over the question of an effect that was meant already; nobody need answer it now."""
+    session = here.session
+    if not session.book.knows(session.scope, asked):
+        return
+    call, record = session.ask(asked, here)
+    if record is not None and isinstance(record.entry, Questioned):
+        now = session.clock.now()
+        session.pend(Answered(call, record.entry.id, "withdrawn", None, None, None, now))
+    session.book.received(call.scope)

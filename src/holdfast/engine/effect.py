@@ -69,8 +69,9 @@ def perform(
     session = here.session
     question = spec.shape.question(args, kwargs)
     granted = None
-    if spec.approve is not None and not _stands(spec, here, question):
-        granted = approval(spec.approve, here, question, args, kwargs)
+    if spec.approve is not None:
+        is_done = _is_meant(spec, here, question)
+        granted = approval(spec.approve, here, question, (args, kwargs), is_done=is_done)
     call, record = session.ask(question, here)
     look: Look | None = None
     if record is None or _is_elsewhere(record):
@@ -109,11 +110,11 @@ def _is_elsewhere(record: Record) -> bool:
     return isinstance(record.outcome, Declined) and record.outcome.how == ELSEWHERE
 
 
-def _stands(spec: EffectSpec, here: Frame, question: Question) -> bool:
-    """Whether the effect was done on another line of history: that needs no leave any more."""
+def _is_meant(spec: EffectSpec, here: Frame, question: Question) -> bool:
+    """Whether the effect was meant here, or done on another line: that needs no leave any more."""
     session = here.session
     if session.book.knows(session.scope, question):
-        return False
+        return True
     return session.fence.stands(meaning(spec.module, spec.key, question), question)
 
 

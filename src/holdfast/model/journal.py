@@ -356,7 +356,10 @@ class Questioned(msgspec.Struct, frozen=True, array_like=True, tag=33):
 
 
 class Answered(msgspec.Struct, frozen=True, array_like=True, tag=34):
-    """The answer reached the run. `how`: answered, approved, rejected, default or expired."""
+    """The answer reached the run, or none is needed any more.
+
+    `how` is answered, approved, rejected, default, expired or withdrawn.
+    """
 
     call: Call
     id: str
