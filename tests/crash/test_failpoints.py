@@ -45,6 +45,7 @@ ELSEWHERE = {
     *("doubt.adopting", "doubt.adopted"),
     *("gc.removing", "gc.removed", "gc.deleting", "gc.deleted", "gc.pruning", "gc.pruned"),
     *("pin.writing", "pin.written", "file.removing", "file.removed"),
+    *("collection.noting", "collection.noted"),
     *("rekey.sealing", "rekey.sealed", "rekey.writing", "rekey.written"),
     *("rekey.wrapping", "rekey.wrapped", "rekey.removing", "rekey.removed"),
     *("store.emptying", "store.emptied", "heads.forgetting", "heads.forgotten"),

@@ -25,13 +25,14 @@ RULES = Retention(last=2, runs_last=3)
 KILLED_AT = (
     *("gc.removing", "gc.removed", "file.removing", "file.removed"),
     *("gc.deleting", "gc.deleted", "gc.pruning", "gc.pruned"),
-    *("pin.writing", "pin.written"),
+    *("pin.writing", "pin.written", "collection.noting", "collection.noted"),
 )
 COLLECT = """
 import sys, holdfast
-with holdfast.open(sys.argv[1]) as store:
+rules = holdfast.Retention(last=2, runs_last=2)
+with holdfast.open(sys.argv[1], retention=rules) as store:
     store.pin("run-0")
-    store.gc(holdfast.Retention(last=2, runs_last=2))
+    store.gc(rules)
 """
 
 

@@ -11,6 +11,7 @@ from holdfast.policy.retention import Retention
 from holdfast.report.timeline import timeline
 from holdfast.store.gc import objects
 from holdfast.store.verify import verify
+from holdfast.testing.fakes import ManualClock
 
 KEPT = Retention(last=3)
 
@@ -258,3 +259,35 @@ def test_a_quota_lets_the_oldest_ended_runs_go(store: Store) -> None:
 
 def _used(store: Store) -> int:
     return sum(path.stat().st_size for path in store.path.rglob("*") if path.is_file())
+
+
+def test_garbage_is_collected_at_close_where_the_store_was_opened_with_rules(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    clock = ManualClock()
+    rules = Retention(runs_last=1)
+    for number in range(3):
+        with open_store(tmp_path / "store", retention=rules, clock=clock) as store:
+            store.run(forgetful, 5, id=f"run-{number}")
+    with open_store(tmp_path / "store", clock=clock) as store:
+        assert 3 == len(store.runs()), "not twice within the hour"
+
+    clock.advance(3601)
+    open_store(tmp_path / "store", retention=rules, clock=clock).close()
+
+    with open_store(tmp_path / "store", clock=clock) as store:
+        assert ["run-2"] == [run.id for run in store.runs()]
+    assert not [each for each in caplog.records if each.levelname == "WARNING"]
+
+
+def test_what_goes_wrong_in_a_collection_at_close_is_logged(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with open_store(tmp_path / "store") as store:
+        store.run(forgetful, 10, id="run")
+    victim = next(path for path in (tmp_path / "store" / "objects").rglob("*") if path.is_file())
+    victim.write_bytes(b"damage")
+
+    open_store(tmp_path / "store", retention=KEPT).close()
+
+    assert "garbage was not collected" in caplog.text

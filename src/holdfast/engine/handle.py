@@ -19,9 +19,11 @@ from holdfast.engine.naming import run_id
 from holdfast.engine.order import Order
 from holdfast.engine.patience import limit_of
 from holdfast.engine.pulse import Pulse
+from holdfast.engine.retain import collect_when_due
 from holdfast.engine.verbs import Verbs
 from holdfast.errors import UsageError
 from holdfast.ondemand import OnDemand
+from holdfast.policy.retention import Retention
 from holdfast.store.codec import values
 from holdfast.store.leases import STALL_S
 from holdfast.store.open import Opened, open_store
@@ -74,6 +76,7 @@ def open(  # noqa: A001 the public name is holdfast.open
     environment: Iterable[str] = (),
     check: bool | None = None,
     notify: "Notify | None" = None,
+    retention: Retention | None = None,
 ) -> "Store":
     """Open the store at `path`, `$HOLDFAST_STORE` or `./.holdfast`, making it if it is new.
 
@@ -82,7 +85,8 @@ def open(  # noqa: A001 the public name is holdfast.open
     `stall` is how many seconds a holder of a run may show no sign of life before another process
     may take the run; `environment` names the variables whose values are recorded with runs;
     `notify` says who is told of what waits in the inbox (else `$HOLDFAST_NOTIFY_WEBHOOK` and
-    `$HOLDFAST_NOTIFY_COMMAND` do); `clock` and `chance` are for tests, and so is `check`
+    `$HOLDFAST_NOTIFY_COMMAND` do); by the rules of `retention` garbage is collected when the store
+    is closed, at most once an hour; `clock` and `chance` are for tests, and so is `check`
     (else `$HOLDFAST_CHECK`): each save is read back and compared, so that a change made around
     the methods of the state is an error.
     """
@@ -95,7 +99,16 @@ def open(  # noqa: A001 the public name is holdfast.open
     is_checked = os.environ.get(CHECK, "") not in ("", "0") if check is None else check
     try:
         asked = _given_notify(notify)
-        return Store(opened, clock, chance, allowed, is_checked=is_checked, notify=asked, key=key)
+        return Store(
+            opened,
+            clock,
+            chance,
+            allowed,
+            is_checked=is_checked,
+            notify=asked,
+            key=key,
+            retention=retention,
+        )
     except BaseException:
         opened.close()
         raise
@@ -121,10 +134,11 @@ class Store(Verbs):
         is_checked: bool = False,
         notify: "Notify | None" = None,
         key: "str | KeyProvider | None" = None,
+        retention: Retention | None = None,
     ) -> None:
         lives = Lives(opened, clock, chance, environment, is_checked=is_checked)
         super().__init__(opened, lives, clock)
-        self._chance = chance
+        self._chance, self._retention = chance, retention
         self._key, self._names = key, tuple(environment)
         if notify is not None:
             self._lives.notifier = notifying.Notifier(opened, clock, chance, notify, os.environ)
@@ -238,7 +252,11 @@ class Store(Verbs):
         if not self._is_closed:
             self._is_closed = True
             self._lives.close()
-            self._opened.close()
+            try:
+                if self._retention is not None:
+                    collect_when_due(self._opened, self._retention, self._clock.now())
+            finally:
+                self._opened.close()
 
     def __enter__(self) -> Self:
         return self

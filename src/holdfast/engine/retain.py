@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from holdfast.engine.logs import log
 from holdfast.engine.points import Points
 from holdfast.engine.restore import rows_to, rows_used
-from holdfast.errors import Damaged, UsageError
+from holdfast.errors import Damaged, StoreError, UsageError
 from holdfast.model.ids import Point, branch_of, parse_point, row_id, seq_of
 from holdfast.model.journal import (
     Answer,
@@ -34,6 +35,9 @@ from holdfast.store.verify import Progress, verify
 
 if TYPE_CHECKING:
     from holdfast.engine.checkpoint import Checkpoint
+
+COLLECT_S = 3600.0
+"""Automatic collections are so far apart, whichever process makes them."""
 
 ENDED = frozenset({Status.FINISHED, Status.FAILED})
 _PRUNABLE = (Answer, Raised, Noted, TurnEnded, LoopLeft, Based, Saved)
@@ -223,6 +227,22 @@ class Collector:
     def _used(self) -> int:
         files = [path for path in self._opened.path.rglob("*") if path.is_file()]
         return sum(path.stat().st_size for path in files)
+
+
+def collect_when_due(opened: Opened, rules: Retention, now: float) -> None:
+    """Collect garbage unless somebody did within the hour; what goes wrong is logged, not raised.
+
+    Whoever closes a store has done its work; that garbage is left is no failure of it.
+    """
+    try:
+        if 0 <= now - pins.collected(opened) < COLLECT_S:
+            return
+        pins.note_collected(opened, now)
+        done = Collector(opened, rules, now).collect()
+    except StoreError as error:
+        log.warning("garbage was not collected: %s", error)
+    else:
+        log.info("garbage collected: %d runs, %d rows", len(done.runs), done.rows)
 
 
 def _needed(reader: Reader, run: Run, kept: Sequence[Point]) -> set[int]:
