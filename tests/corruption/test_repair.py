@@ -75,8 +75,11 @@ def bad_index(path: Path) -> None:
     change(path, index, kid, bytes([kid[0] ^ 1]) + kid[1:])
 
 
-FIRST = "(SELECT min(id) FROM pack WHERE id>>32=1)"
-LAST = "(SELECT max(id) FROM pack WHERE id>>32=1)"
+SPOIL_FIRST_PACK = """UPDATE pack SET body=zeroblob(99)
+    WHERE id=(SELECT min(id) FROM pack WHERE id>>32=1)"""
+SPOIL_LAST_PACK = """UPDATE pack SET body=zeroblob(99)
+    WHERE id=(SELECT max(id) FROM pack WHERE id>>32=1)"""
+LOSE_LAST_PACK = "DELETE FROM pack WHERE id=(SELECT max(id) FROM pack WHERE id>>32=1)"
 
 HARMS: dict[str, tuple[Harm, set[str]]] = {
     "a row in the middle": (bad_row(1, 8), {"packed"}),
@@ -87,8 +90,8 @@ HARMS: dict[str, tuple[Harm, set[str]]] = {
     "a row that branches grew from": (bad_row(2, 10), {"branched"}),
     "a lost row": (sql("DELETE FROM j WHERE id=?", row_id(4, 12)), {"branched"}),
     "a lost last row": (sql("DELETE FROM j WHERE id=?", row_id(4, 13)), {"branched"}),
-    "a bad pack": (sql("UPDATE pack SET body=zeroblob(99) WHERE id=" + FIRST), {"packed"}),
-    "a lost pack": (sql("DELETE FROM pack WHERE id=" + LAST), {"packed"}),
+    "a bad pack": (sql(SPOIL_FIRST_PACK), {"packed"}),
+    "a lost pack": (sql(LOSE_LAST_PACK), {"packed"}),
     "a bad object": (bad_object, {"large"}),
     "a missing object": (no_object, {"large"}),
     "a catalog row's hash": (sql("UPDATE run SET mac=zeroblob(32) WHERE no=1"), {"packed"}),
@@ -186,7 +189,7 @@ def test_the_newest_state_behind_a_bad_row_is_kept_and_the_result_too(
 
 
 def test_a_run_whose_effects_may_be_forgotten_waits_for_a_person(path: Path) -> None:
-    sql("UPDATE pack SET body=zeroblob(99) WHERE id=" + LAST)(path)
+    sql(SPOIL_LAST_PACK)(path)
 
     [fate] = holdfast.plan_repair(path).fates
     holdfast.plan_repair(path).apply()
