@@ -110,17 +110,15 @@ def test_a_store_that_does_not_say_what_it_needs_is_refused(path: Path) -> None:
 def test_text_that_is_no_text_is_a_finding_and_not_an_error_of_verify(path: Path) -> None:
     # Behind a row whose hash is gone the next one cannot be checked, and is decoded all the same.
     with closing(sqlite3.connect(path / "store.db")) as link, link:
-        sql = "SELECT id, body FROM j WHERE id>>32=2 ORDER BY id"
-        (first, _), (second, body) = link.execute(sql).fetchmany(2)
-        link.execute("DELETE FROM j WHERE id=?", (first,))
-        link.execute(
-            "UPDATE j SET body=? WHERE id=?", (body.replace(b"branched", b"\xc2ranched"), second)
-        )
-        assert b"branched" in body
+        pairs = "SELECT b.id, b.body FROM j AS a JOIN j AS b ON b.id=a.id+1"
+        id_, body = next(each for each in link.execute(pairs) if b"think" in each[1])
+        spoilt = body.replace(b"think", b"\xc2hink")
+        link.execute("DELETE FROM j WHERE id=?", (id_ - 1,))
+        link.execute("UPDATE j SET body=? WHERE id=?", (spoilt, id_))
 
     opened = open_store(path, SystemClock(), must_be_whole=False)
     found = verify(opened).findings
     opened.close()
 
-    where = f"journal row {second:#x}"
+    where = f"journal row {id_:#x}"
     assert ["it cannot be decoded"] == [each.why[:20] for each in found if each.where == where]
