@@ -32,6 +32,7 @@ from holdfast.errors import (
     NotStorable,
     Rejected,
     RestoreFailed,
+    RollbackUnfinished,
     RunFailed,
     RunHeld,
     RunShared,
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
     from holdfast.engine.declare import agent, effect, step
     from holdfast.engine.handle import Store, open  # noqa: A004 holdfast.open is the public name
     from holdfast.engine.notify import Notify
+    from holdfast.engine.plan import RollbackPlan
     from holdfast.engine.register import register
     from holdfast.engine.repair import Repair, plan_repair
     from holdfast.engine.run import Run
@@ -72,6 +74,7 @@ if TYPE_CHECKING:
     from holdfast.model.failure import Ended, Failure, FailureKind
     from holdfast.model.journal import Usage
     from holdfast.model.limits import SLA, Every, Retry, every
+    from holdfast.model.rollback import Rolled, Taken
     from holdfast.model.run import RunInfo, Status
     from holdfast.policy.retention import Retention
     from holdfast.store.codec.values import migrate
@@ -91,6 +94,9 @@ else:
             "register": "holdfast.engine.register",
             "Repair": "holdfast.engine.repair",
             "plan_repair": "holdfast.engine.repair",
+            "RollbackPlan": "holdfast.engine.plan",
+            "Rolled": "holdfast.model.rollback",
+            "Taken": "holdfast.model.rollback",
             "Run": "holdfast.engine.run",
             "validate": "holdfast.engine.validate",
             "Action": "holdfast.model.decision",
@@ -150,6 +156,9 @@ __all__ = [
     "RestoreFailed",
     "Retention",
     "Retry",
+    "RollbackPlan",
+    "RollbackUnfinished",
+    "Rolled",
     "Run",
     "RunFailed",
     "RunHeld",
@@ -166,6 +175,7 @@ __all__ = [
     "StoreInUse",
     "StoreNotFound",
     "StoreUnwritable",
+    "Taken",
     "UnknownAgent",
     "UnknownCheckpoint",
     "UnknownQuestion",

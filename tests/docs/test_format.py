@@ -13,6 +13,7 @@ from holdfast.model.decision import Decision
 from holdfast.model.failure import Failure
 from holdfast.model.ids import Range
 from holdfast.model.limits import SLA, Every
+from holdfast.model.rollback import Take
 from holdfast.model.run import Holder, Origin, RunBody, Status
 from holdfast.model.sections import Section
 from holdfast.store.backends import heads
@@ -37,6 +38,7 @@ PARTS: list[type[msgspec.Struct]] = [
     Range,
     Holder,
     Origin,
+    Take,
     Every,
     SLA,
 ]

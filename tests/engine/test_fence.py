@@ -69,12 +69,15 @@ def say(*asked: Call) -> None:
 
 def restored(store: holdfast.Store, way: str) -> str:
     """Go back to before the payments; returns the run that goes on from there."""
-    fence["restores"] += 1
-    assert way == "fork"
-    return store.fork(RUN, at=0).id
+    for _ in range(2 if way == "rolled back twice" else 1):
+        fence["restores"] += 1
+        if way == "fork":
+            return store.fork(RUN, at=0).id
+        store.plan_rollback(RUN, to=0).apply()
+    return RUN
 
 
-WAYS = ["fork"]
+WAYS = ["fork", "rolled back", "rolled back twice"]
 every_way = pytest.mark.parametrize("way", WAYS)
 
 SAME: dict[str, tuple[Sequence[Call], Sequence[Call]]] = {
@@ -286,3 +289,42 @@ def test_what_stands_elsewhere_needs_no_second_approval(stage: Stage) -> None:
 
     assert first == again
     assert ["order 7"] == done
+
+
+def test_a_payment_adopted_after_one_rollback_is_adopted_after_the_next(stage: Stage) -> None:
+    say(lambda: pay("7", 10, note="please"))
+    with stage.open() as store:
+        first = store.run(payer, id=RUN)
+        for words in ("kindly", "now", "at last"):
+            fence["restores"] += 1
+            store.plan_rollback(RUN, to=0).apply()
+            say(lambda words=words: pay("7", 10, note=words))  # type: ignore[misc]  # bound now
+            assert first == store.run(payer, id=RUN)
+        store.plan_rollback(RUN, to=0).apply()
+        say(lambda: pay("7", 11))
+        with pytest.raises(holdfast.Blocked):
+            store.run(payer, id=RUN)
+
+    count(1)
+    assert ["pay 7 10"] == done
+
+
+def test_a_permission_does_not_come_back_to_life_with_an_older_state(stage: Stage) -> None:
+    say(lambda: pay("7", 10))
+    with stage.open() as store:
+        store.run(payer, id=RUN)
+        store.plan_rollback(RUN, to=0).apply()
+        say(lambda: pay("7", 12))
+        with pytest.raises(holdfast.Blocked) as blocked:
+            store.run(payer, id=RUN)
+        store.allow(RUN, blocked.value.key)
+        store.restart(RUN)
+        store.plan_rollback(RUN, to=0).apply()
+        again = store.run(payer, id=RUN)
+        store.plan_rollback(RUN, to=0).apply()
+        say(lambda: pay("7", 13))
+        with pytest.raises(holdfast.Blocked):
+            store.run(payer, id=RUN)
+
+    assert ["pay 7 12#1"] == again
+    assert ["pay 7 10", "pay 7 12"] == done

@@ -23,6 +23,7 @@ COMMANDS = {
     "diff": "Show what is different in the state between two points.",
     "restart": "Continue a run from its newest point.",
     "fork": "Make a new run from a point of another.",
+    "rollback": "Go back to an older point; undo what was done since.",
     "inbox": "Answer what waits for a person: questions, approvals, doubts.",
     "du": "Explain the bytes of a store, or of one run.",
     "export": "Write a run into one verified file.",

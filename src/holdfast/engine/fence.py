@@ -14,10 +14,10 @@ from holdfast.engine.intent import Aim, Meaning, idempotency_key
 from holdfast.engine.question import Question, show
 from holdfast.errors import Blocked
 from holdfast.model.ids import Point, branch_of, point_id
-from holdfast.model.journal import Allowed, Declined, Happened, Intended, Undone
+from holdfast.model.journal import Allowed, Declined, Happened, Intended, RolledBack, Undone
 from holdfast.policy.effects import TAKEN_BACK
 from holdfast.store.marks import SPLIT, intent_mark, key_mark
-from holdfast.store.reader import Placed, Reader
+from holdfast.store.reader import Placed, Reader, first_row
 from holdfast.store.writer import RunWriter
 
 ELSEWHERE = "branch"
@@ -133,6 +133,7 @@ class Fence:
         self._taken: set[str] = set()
         self._scopes: dict[bytes, _Scope] = {}
         self._ends: dict[int, int] = {}
+        self._free = -1
         self._lock = threading.Lock()
 
     def look(self, meaning: Meaning, question: Question, elsewhere: str | None = None) -> Look:
@@ -185,10 +186,26 @@ class Fence:
             is_same = _is_same(each, meaning, question)
             if is_same:
                 found.nth = max(found.nth, each.meant.nth)
+            if branch_of(each.at[0]) < self._free_from():
+                continue
             if each.meant.key not in mine and (is_same or each.meant.about == meaning.about):
                 mine.add(each.meant.key)  # Once, however often it is recorded.
                 (found.same if is_same else found.different).append(each)
         return found
+
+    def _free_from(self) -> int:
+        """The branch from which on the fence holds: a rollback may have lifted it for its line."""
+        if self._free < 0:
+            line = self._reader.line(self._run.row.head)
+            firsts = self._reader.some(first_row(branch) for branch in line if branch.parent)
+            free = [
+                branch_of(placed.id)
+                for placed in firsts
+                for entry in placed.row.entries
+                if isinstance(entry, RolledBack) and entry.is_free
+            ]
+            self._free = max(free, default=0)
+        return self._free
 
     def _same(self, others: _Others) -> tuple[Entered, Happened | None] | None:
         """The first effect with the intent of a call that stands, or is in doubt."""

@@ -21,6 +21,7 @@ from holdfast.model.journal import (
     Happened,
     Intended,
     Saved,
+    Settled,
     TurnEnded,
 )
 from holdfast.model.run import Holder, Origin, RunBody
@@ -98,18 +99,23 @@ def find_cut(reader: Reader, points: Points, run: Run, name: str | None) -> Cut:
         if found.row.no != run.row.no:
             msg = f"{name} is a point of run {found.body.id}, not of {run.body.id}"
             raise UsageError(msg)
-    placed = reader.row(point[0])
-    entry = placed.row.entries[point[1]]
-    if isinstance(entry, Finished):
+    if isinstance(reader.row(point[0]).row.entries[point[1]], Finished):
         msg = (
             f"{name} is the end of run {run.body.id}, and nothing comes after it; name an older "
             f"point (`holdfast show {run.body.id} --every-turn` lists them)"
         )
         raise UsageError(msg)
+    return cut_at(reader, point)
+
+
+def cut_at(reader: Reader, point: Point) -> Cut:
+    """Where a branch grows from to go on at a point."""
+    placed = reader.row(point[0])
+    entry = placed.row.entries[point[1]]
     end = point[1] + 1
     if any(isinstance(after, Based) for after in placed.row.entries[end : end + 1]):
         end += 1  # The whole state there: it is read instead of all that came before.
-    turn = entry.turn if isinstance(entry, TurnEnded | Forked) else -1
+    turn = entry.turn if isinstance(entry, TurnEnded | Forked | Settled) else -1
     return Cut(at=reader.cut(placed, end), point=point, turn=turn)
 
 

@@ -34,6 +34,7 @@ from holdfast.errors import (
     Fenced,
     HoldfastError,
     InDoubt,
+    RollbackUnfinished,
     RunFailed,
     RunHeld,
     RunStopped,
@@ -87,7 +88,7 @@ class Launcher:
         """A new run; None when another process made it in this moment."""
         agent, now = order.agent, self._clock.now()
         question = agent.shape.question(order.args, order.kwargs)
-        holder = self._holder()
+        holder = self.holder()
         args = values.encode([list(order.args), dict(order.kwargs)], path="arguments of the run")
         started = Started(
             now,
@@ -154,11 +155,18 @@ class Launcher:
         session.log.info("continues under epoch %d", writer.run.row.epoch)
         return Life(session=session, args=args, kwargs=kwargs)
 
-    def take(self, found: StoredRun, version: str | None, facts: Facts | None = None) -> RunWriter:
+    def take(
+        self,
+        found: StoredRun,
+        version: str | None,
+        facts: Facts | None = None,
+        *,
+        status: Status = Status.RUNNING,
+    ) -> RunWriter:
         """Become the run's writer under the next epoch; the lease is held already."""
-        holder = self._holder()
+        holder = self.holder()
         body = msgspec.structs.replace(
-            found.body, holder=holder, status=Status.RUNNING, ended=None, error=None
+            found.body, holder=holder, status=status, ended=None, error=None
         )
         entry = Resumed(self._clock.now(), found.row.epoch + 1, holder, version, facts)
         try:
@@ -236,6 +244,8 @@ class Launcher:
             if not isinstance(finished, Finished):
                 raise Damaged(f"run {order.run}", "it is finished but has no result")
             return Done(value=self._opened.reader.value(finished.value))
+        if found.body.status is Status.ROLLING_BACK:
+            raise RollbackUnfinished(order.run)
         if found.body.status is Status.FAILED and not order.is_restart:
             error = self.failed(found)
             raise error from error.__cause__
@@ -355,7 +365,8 @@ class Launcher:
         session.is_over = True
         self._opened.leases.give(session.writer.run.row.no)
 
-    def _holder(self) -> Holder:
+    def holder(self) -> Holder:
+        """Name this process to whoever asks."""
         return Holder(pid=os.getpid(), host=os.uname().nodename, since=self._clock.now())
 
     def _held(self, found: StoredRun) -> RunHeld:

@@ -21,6 +21,7 @@ from holdfast.engine.launch import Launcher
 from holdfast.engine.order import Done, Life, Order
 from holdfast.engine.points import Points
 from holdfast.engine.resolve import Permit, Verdict, allow, resolve
+from holdfast.engine.rollback import Rollbacks
 from holdfast.engine.run import Run
 from holdfast.engine.session import Frame, Session, is_loop_running
 from holdfast.errors import HoldfastError, InDoubt, NestedCall, Waiting, WrongLoop
@@ -165,6 +166,10 @@ class Lives:
         """Make a new run from a point of another."""
         self._opened.records.revive()
         fork(self._opened, points, self._clock, run, wanted)
+
+    def rollbacks(self, points: Points) -> Rollbacks:
+        """What plans and carries out rollbacks."""
+        return Rollbacks(self._opened, points, self._launcher, self._clock)
 
     def new_id(self, start: str) -> str:
         """An id that no run has, which begins with `start`."""

@@ -30,6 +30,7 @@ from holdfast.model.journal import (
     Redone,
     Resumed,
     Saved,
+    Settled,
     Started,
     TurnEnded,
     Usage,
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
 else:
     forms = OnDemand("holdfast.engine.checkpoint")
 
-Place = TurnEnded | Saved | Finished | Forked
+Place = TurnEnded | Saved | Finished | Forked | Settled
 """An entry at which the state is known."""
 
 _TURN = re.compile(r"(?P<run>.+)@(?P<turn>\d{1,9})")
@@ -87,7 +88,7 @@ class Points:
     def _told(
         self, teller: "_Teller", entry: Place, point: Point, before: Sequence[Point]
     ) -> "Checkpoint":
-        if isinstance(entry, Finished | Forked):
+        if isinstance(entry, Finished | Forked | Settled):
             return teller.tell(point, rows_at(self._reader, point))
         parent = before[-1] if before else None
         turn = entry.turn
@@ -133,6 +134,11 @@ class Points:
             raise Damaged(f"checkpoint {told.id}", "its state does not match its root")
         return told, plain(state)
 
+    def state(self, point: Point) -> dict[Any, Any]:
+        """The state at a point, as plain containers."""
+        owner = self._reader.owner(branch_of(point[0]))
+        return self.restore(point_id(owner.body.id, point))[1]
+
     def diff(self, before: str, after: str) -> list[Change]:
         """What is different from one point to another."""
         return diff(self.restore(before)[1], self.restore(after)[1])
@@ -165,6 +171,12 @@ class Points:
                 return any(n == index for n, _ in _places(self._reader.row(row)))
         return False
 
+    def back(self, run: Run) -> Iterator[tuple[Point, Place]]:
+        """The points of the run's head, newest first."""
+        for placed in self._reader.back(run.row.head):
+            for index, entry in reversed(list(_places(placed))):
+                yield (placed.id, index), entry
+
     def newest(self, run: Run, *, is_end_too: bool = True) -> Point:
         """The newest point on the run's head; the end of the run is one only if `is_end_too`."""
         for placed in self._reader.back(run.row.head):
@@ -179,7 +191,7 @@ class Points:
         is_past = False  # A later turn has ended, so this one had; if it is missing, gc took it.
         for placed in rows_from_turn(self._reader, run.row.head, turn):
             for index, entry in _places(placed):
-                if isinstance(entry, TurnEnded | Forked) and entry.turn == turn:
+                if isinstance(entry, TurnEnded | Forked | Settled) and entry.turn == turn:
                     found = placed.id, index
                 is_past = is_past or (isinstance(entry, TurnEnded) and entry.turn > turn)
             if is_past:
@@ -208,7 +220,7 @@ class _Teller:
         parent = self._before(point, rows)
         if isinstance(entry, Finished):
             return self.form(point, entry, parent, place.row.turn, _counted(rows))
-        if isinstance(entry, Forked):
+        if isinstance(entry, Forked | Settled):
             return self.form(point, entry, parent, entry.turn, _counted(rows))
         return self.form(point, entry, parent, entry.turn, (entry.used, entry.steps))
 
@@ -292,7 +304,9 @@ def _point(told: "Checkpoint") -> Point:
 
 def _places(placed: Placed) -> Iterator[tuple[int, Place]]:
     for index, entry in enumerate(placed.row.entries):
-        if isinstance(entry, Place) and not (isinstance(entry, Forked) and entry.turn < 0):
+        if isinstance(entry, Place) and not (
+            isinstance(entry, Forked | Settled) and entry.turn < 0
+        ):
             yield index, entry
 
 

@@ -21,6 +21,7 @@ from holdfast.model.journal import (
     Pruned,
     Resumed,
     Row,
+    Settled,
     TurnEnded,
 )
 from holdfast.model.sections import Declared, Section
@@ -63,9 +64,9 @@ def state_at(
             match entry:
                 case Based():
                     base, deltas, left, is_any = (entry.state, at), [], [], True
-                case Resumed() | Forked():
+                case Resumed() | Forked() | Settled():
                     left = []  # The new life runs the open turn from its start.
-                    deltas += _change(entry, at)  # What a person changed where a fork began.
+                    deltas += _change(entry, at)  # What was changed where a branch began.
                 case LoopLeft():
                     left = _change(entry, at)
                     if point == at:
@@ -220,7 +221,7 @@ def _save_of(entry: Entry) -> bytes | None:
     match entry:
         case Based():
             return entry.state
-        case TurnEnded() | LoopLeft() | Finished() | Forked():
+        case TurnEnded() | LoopLeft() | Finished() | Forked() | Settled():
             return entry.delta
         case _:
             return None

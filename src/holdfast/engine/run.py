@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import Any, ParamSpec, TypeVar, cast
 
 from holdfast import failpoint
-from holdfast.capture.tracked import TrackedDict
+from holdfast.capture.tracked import TrackedDict, plain
 from holdfast.engine import context
 from holdfast.engine.ask import NOTHING, ask_person
 from holdfast.engine.ask import question as ask_for
@@ -136,6 +136,18 @@ class Run:
         the one given here, so that code can raise it; what was spent is in the ledger.
         """
         return Budget(self._session, name, limit)
+
+    @property
+    def rollbacks(self) -> list[dict[str, Any]]:
+        """What the agent is told of rollbacks of its run, oldest first.
+
+        Each note says where to and why, and which effects were undone, offset, cancelled, or still
+        stand because that was impossible or is unknown. They are kept in the state, under
+        `runtime.rollbacks`.
+        """
+        runtime = self.state.get("runtime")
+        notes = runtime.get("rollbacks", []) if isinstance(runtime, dict) else []
+        return list(plain(notes))
 
     def usage(self) -> Usage:
         """Tokens the run has used so far, as its answers reported them; None is unknown."""

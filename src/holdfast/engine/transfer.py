@@ -18,8 +18,10 @@ from holdfast.model.journal import (
     LoopLeft,
     Redone,
     Resumed,
+    RolledBack,
     Row,
     Saved,
+    Settled,
     TurnEnded,
 )
 from holdfast.model.run import RunBody
@@ -234,8 +236,11 @@ class _Moving:
         return Row(base, row.turn, [self._entry(entry) for entry in row.entries])
 
     def _entry(self, entry: Entry) -> Entry:
-        if isinstance(entry, Redone | Forked):
+        if isinstance(entry, Redone | Forked | RolledBack):
             entry = replace(entry, of=self._old(entry.of))
+        if isinstance(entry, RolledBack):
+            takes = [replace(each, row=self._old(each.row)) for each in entry.takes]
+            return replace(entry, to=self._old(entry.to), takes=takes)
         match entry:
             case Based():
                 outside = [
@@ -245,7 +250,7 @@ class _Moving:
             case TurnEnded():
                 mark = entry.mark and replace(entry.mark, life=self.row(entry.mark.life))
                 return replace(entry, delta=entry.delta and self._save(entry.delta), mark=mark)
-            case LoopLeft() | Finished() | Forked():
+            case LoopLeft() | Finished() | Forked() | Settled():
                 return replace(entry, delta=entry.delta and self._save(entry.delta))
             case Saved():
                 return replace(entry, mark=replace(entry.mark, life=self.row(entry.mark.life)))

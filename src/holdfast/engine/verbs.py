@@ -1,6 +1,6 @@
 """What can be done to a run that is not under way: the recovery verbs of `Store`."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from holdfast.clock import Clock
@@ -11,12 +11,14 @@ from holdfast.engine.inbox import DOUBT, Inbox, Item, Word, verdict_of
 from holdfast.engine.life import Lives
 from holdfast.engine.naming import point_name, run_id
 from holdfast.engine.order import Order
+from holdfast.engine.plan import RollbackPlan
 from holdfast.engine.readings import Readings
 from holdfast.engine.resolve import Permit, Verdict
 from holdfast.engine.retain import Collected, Collector, Plan
 from holdfast.errors import UsageError
 from holdfast.model.decision import Decision
 from holdfast.model.failure import Ended, Failure, FailureKind
+from holdfast.model.rollback import Taken
 from holdfast.model.run import RunInfo
 from holdfast.policy.retention import Retention
 from holdfast.store.gc import pins
@@ -121,6 +123,33 @@ class Verbs(Readings):
         )
         self._lives.fork(self._points, run, wanted)
         return self.get(wanted.id)
+
+    def plan_rollback(
+        self,
+        id: str,  # noqa: A002 the public word
+        *,
+        to: "str | int | Checkpoint | None" = None,
+        only: Sequence[str] | str | None = None,
+    ) -> RollbackPlan:
+        """What a rollback of a run would lose and take back; `plan.apply()` does it.
+
+        `to` is a checkpoint, a turn's number, a point as `restore` takes it, `"newest-valid"`,
+        `"before:KEY"` (an effect) or `"start"`. `only` names sections of the state that go back
+        while everything else stays. A rollback that was cut off needs no `to`: the plan is what is
+        left of it.
+        """
+        self._refuse_if_closed()
+        sections = [only] if isinstance(only, str) else only
+        rollbacks = self._lives.rollbacks(self._points)
+        return rollbacks.plan(self._found(id), point_name(id, to), sections)
+
+    def undo_rollback(self, id: str, *, reason: str | None = None) -> list[Taken]:  # noqa: A002 the public word
+        """Move the head back to the branch that the newest rollback of a run left.
+
+        Returns the effects of that branch that were undone or offset since, and stay so.
+        """
+        self._refuse_if_closed()
+        return self._lives.rollbacks(self._points).take_back(self._found(id), reason)
 
     def resolve(
         self,

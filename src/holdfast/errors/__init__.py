@@ -13,6 +13,7 @@ HoldfastError
 │   ├── AgentMismatch          another agent, or other arguments, under a used run id
 │   ├── UnknownRun             no run of that id in the store
 │   ├── UnknownCheckpoint      no point of that name in the store
+│   ├── RollbackUnfinished     a rollback of the run was cut off and has to go on first
 │   ├── UnknownQuestion        nothing of that id waits in the inbox
 │   ├── AlreadyAnswered        somebody else answered first, or the time ran out
 │   ├── RunShared              forks read the run's rows, so it cannot be erased alone
@@ -100,6 +101,7 @@ from holdfast.errors.usage import (
     NotInRun,
     NotStorable,
     RestoreFailed,
+    RollbackUnfinished,
     UnknownAgent,
     UnknownCheckpoint,
     UnknownQuestion,
@@ -136,6 +138,7 @@ __all__ = [
     "NotStorable",
     "Rejected",
     "RestoreFailed",
+    "RollbackUnfinished",
     "RunFailed",
     "RunHeld",
     "RunShared",

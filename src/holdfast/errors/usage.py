@@ -156,6 +156,19 @@ class UnknownRun(UsageError):
         return f"{self.why or f'no run {self.run!r}'} in the store at {self.store}; {self.remedy}"
 
 
+class RollbackUnfinished(UsageError):
+    """A rollback of the run was cut off; effects may still have to be taken back."""
+
+    remedy = "`holdfast rollback ID` or `store.plan_rollback(id).apply()` goes on where it was"
+
+    def __init__(self, run: str) -> None:
+        super().__init__(run)
+        self.run = run
+
+    def __str__(self) -> str:
+        return f"a rollback of run {self.run} was cut off before its end; {self.remedy}"
+
+
 class UnknownCheckpoint(UsageError):
     """There is no checkpoint, snapshot or recovery point of that name in the store."""
 

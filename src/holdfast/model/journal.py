@@ -13,6 +13,7 @@ from holdfast.model.failure import Failure
 from holdfast.model.ids import Range
 from holdfast.model.ledger import Notified, Opened, Said, Spent
 from holdfast.model.limits import SLA, Every
+from holdfast.model.rollback import Take
 from holdfast.model.run import Holder
 from holdfast.model.sections import Declared, Degraded
 
@@ -304,6 +305,53 @@ class Allowed(msgspec.Struct, frozen=True, array_like=True, tag=20):
     reason: str | None
 
 
+class RolledBack(msgspec.Struct, frozen=True, array_like=True, tag=21):
+    """The head moved to this branch, which grew from entry `index` of row `to`.
+
+    `of` is the last row of the old branch; `takes` are the effects to be taken back, in order;
+    `only` names the sections that go back, to what they are at `source`, where the others stay as
+    they are. A line that `is_free` may do again what stands on those before it.
+    """
+
+    at: float
+    of: int
+    to: int
+    index: int
+    turn: int
+    only: list[str] | None
+    takes: list[Take]
+    is_free: bool
+    holder: Holder
+    reason: str | None
+    source: int = -1
+    source_index: int = -1
+
+
+class Undoing(msgspec.Struct, frozen=True, array_like=True, tag=22):
+    """An effect is about to be taken back, by its `undo` or its `offset`."""
+
+    key: str
+    how: str
+    at: float
+
+
+class Settled(msgspec.Struct, frozen=True, array_like=True, tag=23):
+    """A rollback is over; `note` is what the agent is told, `delta` puts it into the state."""
+
+    at: float
+    turn: int
+    delta: bytes | None
+    note: bytes
+
+
+class Returned(msgspec.Struct, frozen=True, array_like=True, tag=24):
+    """A rollback was taken back: the head is this branch again; `of` ends the one that was left."""
+
+    at: float
+    of: int
+    reason: str | None
+
+
 class Retried(msgspec.Struct, frozen=True, array_like=True, tag=26):
     """A call failed and is asked again in place; it is no answer, and no replay asks for it."""
 
@@ -379,7 +427,8 @@ class Pruned(msgspec.Struct, frozen=True, array_like=True, tag=40):
 Entry: TypeAlias = (
     Started | Resumed | Answer | Raised | Noted | Intended | Happened | Declined
     | TurnEnded | LoopLeft | Based | Saved | Finished | Failed | Redone | Forked
-    | Undone | Allowed | Opened | Questioned | Answered | Said | Spent | Notified
+    | Undone | Allowed | RolledBack | Undoing | Settled | Returned
+    | Opened | Questioned | Answered | Said | Spent | Notified
     | Declared | Degraded | Pruned
     | Retried | Decided | Interrupted
 )  # fmt: skip

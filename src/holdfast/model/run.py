@@ -15,18 +15,17 @@ class Status(StrEnum):
     DIVERGED = "diverged"
     WAITING = "waiting"
     BLOCKED = "blocked"
+    ROLLING_BACK = "rolling back"
 
+
+_GOES_ON = frozenset({Status.RUNNING, Status.ROLLING_BACK})
 
 NEXT: dict[Status, frozenset[Status]] = {
+    **dict.fromkeys(Status, _GOES_ON),
     Status.RUNNING: frozenset(Status),
-    Status.FINISHED: frozenset(),
-    Status.FAILED: frozenset({Status.RUNNING}),
-    Status.IN_DOUBT: frozenset({Status.RUNNING}),
-    Status.DIVERGED: frozenset({Status.RUNNING}),
-    Status.WAITING: frozenset({Status.RUNNING}),
-    Status.BLOCKED: frozenset({Status.RUNNING}),
+    Status.ROLLING_BACK: frozenset({Status.RUNNING, Status.FINISHED, Status.FAILED}),
 }
-"""Which status may follow which; a finished run stays finished."""
+"""Which status may follow which; a finished run stays finished unless it is rolled back."""
 
 
 class Holder(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -12,7 +12,6 @@ from msgspec.structs import replace
 
 from holdfast.errors import Damaged
 from holdfast.model.journal import (
-    Allowed,
     Answer,
     Answered,
     Based,
@@ -23,7 +22,6 @@ from holdfast.model.journal import (
     Error,
     Failed,
     Finished,
-    Forked,
     Happened,
     Intended,
     Interrupted,
@@ -38,13 +36,12 @@ from holdfast.model.journal import (
     Saved,
     Started,
     TurnEnded,
-    Undone,
     Usage,
 )
-from holdfast.model.ledger import Notified, Opened, Said, Spent
 from holdfast.model.run import Origin, Status
-from holdfast.model.sections import Declared, Degraded
+from holdfast.model.sections import Degraded
 from holdfast.policy.usage import total
+from holdfast.report.branched import Branched, branched
 from holdfast.report.event import Event, judged, when
 from holdfast.report.shown import shown
 from holdfast.store.chunks import length
@@ -146,9 +143,12 @@ class _Teller:
         for entry in placed.row.entries:
             if isinstance(entry, Pruned):
                 self._pruned(entry)
-            self._tell(entry)
+            elif isinstance(entry, Branched):
+                self._add(branched(entry, self._row))
+            else:
+                self._tell(entry)
 
-    def _tell(self, entry: Entry) -> None:  # noqa: C901 a line per kind
+    def _tell(self, entry: Entry) -> None:
         match entry:
             case Started() | Resumed():
                 self._begun(entry)
@@ -160,7 +160,7 @@ class _Teller:
                 self._settled(entry)
             case TurnEnded() | Saved() | Based():
                 self._kept(entry)
-            case Finished() | Failed() | Redone() | Forked() | Undone() | Allowed():
+            case Finished() | Failed() | Redone():
                 self._ended(entry)
             case LoopLeft() | Degraded():
                 self._passed(entry)
@@ -168,7 +168,7 @@ class _Teller:
                 self._judged(entry)
             case Questioned() | Answered():
                 self._asked(entry)
-            case Opened() | Said() | Spent() | Notified() | Declared() | Pruned():
+            case _:
                 pass  # Of the ledger, beside the run's history; or told elsewhere.
 
     def _passed(self, entry: LoopLeft | Degraded) -> None:
@@ -289,7 +289,7 @@ class _Teller:
                 event = replace(event, bytes=length(entry.state))
         self._add(event)
 
-    def _ended(self, entry: Finished | Failed | Redone | Forked | Undone | Allowed) -> None:
+    def _ended(self, entry: Finished | Failed | Redone) -> None:
         event = Event(kind="finished", row=self._row, at=when(entry.at))
         match entry:
             case Finished():
@@ -301,22 +301,6 @@ class _Teller:
                 )
             case Redone():
                 event = replace(event, kind="redone", name=entry.reason)
-            case Forked():
-                event = replace(
-                    event,
-                    kind="forked",
-                    turn=_turn(entry.turn),
-                    name=f"from {entry.run}",
-                    value=entry.reason,
-                    bytes=length(entry.delta or b""),
-                )
-            case Undone():
-                error = None if entry.error is None else _error(entry.error)
-                event = replace(
-                    event, kind="taken back", key=entry.key, outcome=entry.how, error=error
-                )
-            case Allowed():
-                event = replace(event, kind="allowed", key=entry.key, value=entry.reason)
         self._add(event)
 
     def _judged(self, entry: Retried | Decided | Interrupted) -> None:

@@ -48,6 +48,8 @@ def values_of(entry: journal.Entry) -> Iterator[tuple[str, bytes]]:
             yield "result of the run", entry.value
         case journal.Saved():
             yield "state at a checkpoint", entry.state
+        case journal.Settled():
+            yield "note of a rollback", entry.note
         case journal.Questioned() | journal.Answered() | ledger.Said():
             yield from _of_question(entry)
         case journal.Raised() | journal.Declined() | journal.Failed() if (
@@ -76,9 +78,11 @@ def states_of(entry: journal.Entry) -> Iterator[tuple[str, bytes]]:
     match entry:
         case journal.Based():
             yield "base of the state", entry.state
-        case journal.TurnEnded() | journal.LoopLeft() | journal.Finished() | journal.Forked() if (
+        case journal.TurnEnded() | journal.LoopLeft() | journal.Finished() if (
             entry.delta is not None
         ):
+            yield "change of the state", entry.delta
+        case journal.Forked() | journal.Settled() if entry.delta is not None:
             yield "change of the state", entry.delta
         case _:
             pass

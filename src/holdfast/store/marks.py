@@ -3,12 +3,20 @@
 import hashlib
 from collections.abc import Iterator
 
-from holdfast.model.journal import Allowed, Call, Entry, Forked, Intended, Undone
+from holdfast.model.journal import (
+    Allowed,
+    Call,
+    Entry,
+    Forked,
+    Intended,
+    RolledBack,
+    Undone,
+)
 
 MARK_BYTES = 16
 
 SPLIT = bytes(MARK_BYTES)
-"""The first row of a fork: from there on the ledger has more than one line of history."""
+"""The first row of a fork or rollback: the ledger then has more than one line of history."""
 
 
 def intent_mark(call: Call, module: str) -> bytes:
@@ -31,7 +39,7 @@ def marks_of(entry: Entry) -> Iterator[bytes]:
                 yield entry.about
         case Undone() | Allowed():
             yield key_mark(entry.key)
-        case Forked():
+        case Forked() | RolledBack():
             yield SPLIT
         case _:
             pass

@@ -52,9 +52,9 @@ class RunWriter:
         self.base, self._id, self._mac = base, id_, mac
         self._loose_from, self._loose_bytes = tail
 
-    def raise_epoch(self, raised: RunRow, body: RunBody, entry: Entry) -> None:
-        """Take the run over: its new epoch and the entry that says so, in one commit."""
-        row = make_row(self._seals, self._id + 1, self._mac, Row(self.base, -1, [entry]))
+    def raise_epoch(self, raised: RunRow, body: RunBody, entries: list[Entry]) -> None:
+        """Take the run over: its new epoch and the entries that say so, in one commit."""
+        row = make_row(self._seals, self._id + 1, self._mac, Row(self.base, -1, entries))
         epoch = self.run.row.epoch
         self.finish(self.committer.submit(Append(no=raised.no, epoch=epoch, row=row, run=raised)))
         self.run = Run(row=raised, body=body)
@@ -140,11 +140,11 @@ class RunWriter:
         entries: list[Entry],
         intents: Sequence[bytes],
         *,
-        body: RunBody | None = None,
+        taken: RunBody | None = None,
     ) -> None:
         """Branch off after row `at`, or in it where it was cut, and make that the run's head.
 
-        `body` replaces what the catalog says of the run in the same commit.
+        With `taken` the run is taken over in the same commit, and the catalog says that of it.
         """
         if self._fault is not None:
             raise self._fault
@@ -157,7 +157,8 @@ class RunWriter:
             id_ = row_id(no, seq_of(at.id) + 1)
             base = id_ if has_base else at.row.base
             row = make_row(seals, id_, branch.mac, Row(base, -1, entries))
-            changed = make_run(seals, replace(run.row, head=no), body or run.body)
+            raised = replace(run.row, head=no, epoch=run.row.epoch + (taken is not None))
+            changed = make_run(seals, raised, taken or run.body)
             made.append((changed, row))
             return branch, changed, row
 
@@ -177,7 +178,8 @@ class RunWriter:
         )
         failpoint.reach("run.branched")
         changed, row = made[-1]  # A commit that was interrupted is built and done again.
-        self.run = Run(row=changed, body=body or run.body)
+        self.run = Run(row=changed, body=taken or run.body)
+        self.life = row.id if taken is not None else self.life
         base = row.id if has_base else at.row.base
         self.stand_at(base, row.id, row.mac, (row.id, len(row.body)))
 
@@ -255,10 +257,11 @@ def take_up(
     *,
     body: RunBody,
     entry: Entry,
+    more: Sequence[Entry] = (),
 ) -> RunWriter:
     """Go on with a run under the next epoch: whoever wrote it before is fenced from now on.
 
-    `tail` is what `Records.tail` says of the run's head.
+    `tail` is what `Records.tail` says of the run's head; `more` follows the entry that says so.
     """
     old = history.run
     mine = seals.of(old.row.no)
@@ -267,7 +270,7 @@ def take_up(
     writer.stand_at(last.row.base, last.id, last.mac, tail)
     failpoint.reach("run.taking")
     raised = make_run(mine, replace(old.row, epoch=old.row.epoch + 1), body)
-    writer.raise_epoch(raised, body, entry)
+    writer.raise_epoch(raised, body, [entry, *more])
     failpoint.reach("run.taken")
     return writer
 

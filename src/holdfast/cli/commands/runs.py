@@ -41,6 +41,7 @@ class Wanted(StrEnum):
     DIVERGED = "diverged"
     WAITING = "waiting"
     BLOCKED = "blocked"
+    ROLLING_BACK = "rolling-back"
 
 
 runs = typer.Typer(

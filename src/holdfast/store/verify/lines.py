@@ -15,6 +15,7 @@ class Lines:
         self.epoch = 1
         self.started: tuple[str, str] | None = None
         self.last: dict[int, journal.Entry] = {}
+        self.rolling: set[int] = set()
         self._bases: dict[int, list[Point]] = {}
         self._keys: dict[int, dict[str, Point]] = {}
         self._parents: dict[int, tuple[int, Point]] = {}
@@ -54,6 +55,7 @@ class Lines:
                 self._bases[branch.no].append((id_, index))
             elif isinstance(entry, journal.Pruned):
                 self._pruned.add(id_)
+        self._roll(branch.no, row)
         if row.entries:
             self.last[branch.no] = row.entries[-1]
         else:
@@ -61,6 +63,14 @@ class Lines:
         if not self._fits(branch.no, id_, row) and branch.no not in self._baseless:
             self._baseless.add(branch.no)  # One damaged base is one finding, not one for each row.
             yield f"it names {row.base:#x} as its base, which is not the newest before it"
+
+    def _roll(self, branch: int, row: journal.Row) -> None:
+        """Whether a rollback that began on a branch is over."""
+        for entry in row.entries:
+            if isinstance(entry, journal.RolledBack):
+                self.rolling.add(branch)
+            elif isinstance(entry, journal.Settled):
+                self.rolling.discard(branch)
 
     def _fits(self, branch: int, id_: int, row: journal.Row) -> bool:
         """Whether a row names the newest base before it, as far as that can still be known."""

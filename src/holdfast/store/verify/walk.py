@@ -300,6 +300,8 @@ class _Verification:
         recorded = Status.RUNNING
         if isinstance(last, journal.Finished):
             recorded = Status.FINISHED
+        elif row.head in line.rolling:
+            recorded = Status.ROLLING_BACK
         elif isinstance(last, journal.Failed):
             recorded = next((each for each in Status if each == last.status), Status.FAILED)
         if last is not None and recorded is not body.status:

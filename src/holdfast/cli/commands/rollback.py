@@ -1,0 +1,142 @@
+"""`holdfast rollback RUN --to CP`: go back to an older point, after showing what that means."""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import msgspec
+import typer
+
+from holdfast.cli import apps
+from holdfast.cli.carry import restart_command
+from holdfast.cli.config import Config
+from holdfast.cli.grid import Grid
+from holdfast.cli.options import Apps, AsJson, Output, StorePath, closing, settings
+from holdfast.cli.output import ask, can_ask, emit, put, tell
+from holdfast.cli.stores import find_run, opened
+from holdfast.cli.values import to_json
+from holdfast.engine.handle import Store
+from holdfast.engine.handle import open as open_store
+from holdfast.engine.plan import RollbackPlan
+from holdfast.errors import UsageError
+from holdfast.model.rollback import Taken
+from holdfast.model.run import RunInfo
+
+CLOSING = closing(
+    (
+        "holdfast rollback run-42 --to 7 --app shop --dry-run",
+        "holdfast rollback run-42 --to 7 --app shop --yes",
+        "holdfast rollback run-42 --to before:3f2a --app shop",
+        "holdfast rollback run-42 --to newest-valid --app shop",
+        "holdfast rollback run-42 --to 7 --only memory --yes",
+        "holdfast rollback run-42 --undo --yes",
+    ),
+    (0, 1, 2, 3, 7, 8),
+)
+COLUMNS = ("effect", "key", "came to", "why")
+
+
+def rollback(
+    id: Annotated[str, typer.Argument(metavar="RUN", help="Id of the run, or how it begins.")],  # noqa: A002 the public word
+    *,
+    to: Annotated[
+        str | None,
+        typer.Option(
+            "--to",
+            metavar="CP",
+            help="A checkpoint, a turn, newest-valid, before:KEY of an effect, or start.",
+        ),
+    ] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option("--only", metavar="SECTION", help="Only this section; may be repeated."),
+    ] = None,
+    undo: Annotated[
+        bool, typer.Option("--undo", help="Go back to the branch that the last rollback left.")
+    ] = False,
+    fork_effects: Annotated[
+        bool,
+        typer.Option("--fork-effects", help="What still stands may be done again: no fence."),
+    ] = False,
+    reason: Annotated[str | None, typer.Option(metavar="TEXT", help="Why; recorded.")] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Stop after the plan.")] = False,
+    app: Apps = None,
+    store: StorePath = None,
+    output: Output = None,
+    as_json: AsJson = False,
+) -> int:
+    """Move a run back to an older point: later effects are undone, or listed where they cannot be.
+
+    The plan is shown first; without a terminal it needs --yes. Handlers (`undo=`, `offset=`,
+    `probe=`) are looked up only in modules that you name with --app. The old branch is kept. A
+    rollback that was cut off goes on where it was.
+    """
+    config = settings(store, output, app, as_json=as_json)
+    if undo and (to is not None or only):
+        msg = "--undo goes back to the branch before; it takes neither --to nor --only"
+        raise UsageError(msg)
+    with opened(config.store) as found:
+        run = find_run(found.reader, id, config.store).body.id
+    apps.load(config.app)
+    with open_store(config.store, must_exist=True) as handle:
+        if undo:
+            return _undo(handle, config, run, reason, is_agreed=yes, is_dry_run=dry_run)
+        plan = handle.plan_rollback(run, to=to, only=only)
+        if dry_run:
+            _show(config, plan)
+            return 0
+        tell(str(plan))
+        if not yes and not _agreed():
+            return 0
+        rolled = plan.apply(fork_effects=fork_effects, reason=reason)
+        again = restart_command(run, config, (handle.get(run).module,))
+    told = msgspec.to_builtins(rolled)
+    done = f"{run} goes on from {rolled.to}, on branch {rolled.branch}; continue it with\n  {again}"
+    grids: list[Grid | str] = [_grid(rolled.effects)] if rolled.effects else []
+    emit(config.output, document=told, lines=[told], grids=[*grids, done])
+    return 0
+
+
+def _show(config: Config, plan: RollbackPlan) -> None:
+    document = plan.as_dict()
+    if config.output == "table":
+        put(str(plan))
+    else:
+        emit(config.output, document=document, lines=[document], grids=[to_json(document)])
+
+
+def _undo(
+    handle: Store,
+    config: Config,
+    run: str,
+    reason: str | None,
+    *,
+    is_agreed: bool,
+    is_dry_run: bool,
+) -> int:
+    tell(f"the head of run {run} goes back to the branch that its last rollback left")
+    if is_dry_run or (not is_agreed and not _agreed()):
+        return 0
+    gone = handle.undo_rollback(run, reason=reason)
+    info: RunInfo = handle.get(run)
+    told = {"run": run, "branch": info.branch, "undone": msgspec.to_builtins(gone)}
+    text = f"{run} is on branch {info.branch} again"
+    grids: list[Grid | str] = [text]
+    if gone:
+        grids += ["these effects of it were taken back, and are not done again:", _grid(gone)]
+    emit(config.output, document=told, lines=[told], grids=grids)
+    return 0
+
+
+def _grid(effects: Sequence[Taken]) -> Grid:
+    return Grid(columns=COLUMNS, rows=[(e.effect, e.key, e.how, e.why) for e in effects])
+
+
+def _agreed() -> bool:
+    if not can_ask():
+        msg = "there is no terminal to ask on, so nothing was done; --yes goes ahead"
+        raise UsageError(msg)
+    is_agreed = ask("Go ahead?")
+    if not is_agreed:
+        tell("nothing was done")
+    return is_agreed

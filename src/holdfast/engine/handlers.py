@@ -1,0 +1,63 @@
+"""Calling a probe, undo or offset with what was recorded of its effect."""
+
+import asyncio
+import inspect
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from holdfast.engine.question import KEY
+from holdfast.engine.session import is_loop_running
+
+NOTHING = object()
+"""There is no outcome to be handed over."""
+
+
+def call(
+    fn: Callable[..., Any], bound: Mapping[str, Any], key: str, outcome: object = NOTHING
+) -> Any:  # noqa: ANN401 the user's own
+    """Call a handler: the outcome first, if there is one, then the arguments by their names.
+
+    One that names them otherwise gets them in their order. It is awaited if it is asynchronous.
+    """
+    first = () if outcome is NOTHING else (outcome,)
+    parameters = inspect.signature(fn).parameters
+    more = {KEY: key} if takes_key(fn) else {}
+    kinds = {each.kind for each in parameters.values()}
+    names = [
+        name
+        for name, each in list(parameters.items())[len(first) :]
+        if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY) and name != KEY
+    ]
+    if inspect.Parameter.VAR_KEYWORD in kinds:
+        given = fn(*first, **bound, **more)
+    elif set(names) & set(bound) or not names:
+        given = fn(*first, **{name: bound[name] for name in names if name in bound}, **more)
+    else:
+        given = fn(*first, *bound.values(), **more)
+    return _awaited(given) if inspect.iscoroutine(given) else given
+
+
+def takes_key(fn: Callable[..., Any]) -> bool:
+    """Whether a handler takes the idempotency key."""
+    return KEY in inspect.signature(fn).parameters
+
+
+def _awaited(given: Any) -> Any:  # noqa: ANN401 the user's own
+    if not is_loop_running():
+        return asyncio.run(given)
+    found: list[Any] = []
+    failed: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            found.append(asyncio.run(given))
+        except BaseException as error:  # noqa: BLE001 it rises where it is waited for
+            failed.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    if failed:
+        raise failed[0]
+    return found[0]

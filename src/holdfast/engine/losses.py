@@ -1,0 +1,94 @@
+"""What a rollback loses: turns, and effects that were done since."""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from holdfast.engine import tools
+from holdfast.engine.fence import Entered, Fates
+from holdfast.engine.fork import Cut
+from holdfast.engine.question import show
+from holdfast.model.ids import Point, branch_of
+from holdfast.model.journal import Declined, Entry, Happened, Intended, TurnEnded, Undone
+from holdfast.model.rollback import Take, Taken
+from holdfast.store.reader import Reader, Run
+
+
+class Loss(msgspec.Struct, frozen=True, kw_only=True):
+    """What is lost after a point: turns that ended, effects for people and for the record."""
+
+    turns: int
+    effects: list[Taken]
+    takes: list[Take]
+    end: int
+
+
+def losses(reader: Reader, run: Run, cut: Cut, *, is_kept: bool) -> Loss:
+    """What a run's head holds after a point, newest first; `is_kept`: all effects stay."""
+    fates = Fates(reader, run.ledger)
+    own = {branch.no for branch in reader.branches(run)}
+    effects: list[Taken] = []
+    takes: list[Take] = []
+    turns = 0
+    seen: set[str] = set()
+    for at, entry in _after(reader, run.row.head, cut):
+        turns += isinstance(entry, TurnEnded)
+        if not isinstance(entry, Intended) or entry.key in seen:
+            continue
+        seen.add(entry.key)
+        fate = fates.of(Entered(meant=entry, at=at))
+        if isinstance(fate, Declined | Undone):
+            continue
+        is_own = branch_of(at[0]) in own and not (fate is not None and fate.how == "ledger")
+        taken = _way(entry, fate, is_own=is_own and not is_kept)
+        effects.append(taken)
+        if taken.how != "kept":
+            takes.append(Take(entry.key, *at, taken.how))
+    return Loss(turns=turns, effects=effects, takes=takes, end=reader.end(run.row.head))
+
+
+def named(reader: Reader, take: Take) -> Taken:
+    """An effect of a rollback that is under way."""
+    meant = reader.row(take.row).row.entries[take.index]
+    assert isinstance(meant, Intended)
+    return _taken(meant, take.move)
+
+
+def _after(reader: Reader, head: int, cut: Cut) -> Iterator[tuple[Point, Entry]]:
+    """What a line of history holds that one which ends at a point does not, newest first."""
+    target = branch_of(cut.at.id)
+    ends = {**reader.ends(target), target: cut.at.id - (not cut.at.is_whole)}
+    for placed in reader.back(head):
+        if placed.id <= ends.get(branch_of(placed.id), -1):
+            return
+        kept = len(cut.at.row.entries) if placed.id == cut.at.id else 0
+        for index in range(len(placed.row.entries) - 1, kept - 1, -1):
+            yield (placed.id, index), placed.row.entries[index]
+
+
+def _way(meant: Intended, fate: Happened | None, *, is_own: bool) -> Taken:
+    """How an effect is taken back, or why it is not."""
+    spec = tools.find(meant.call.name, meant.module)
+    how, why = "impossible", "it has neither undo= nor offset="
+    if not is_own:
+        how, why = "kept", "it was done on another line of history, or goes with it"
+    elif spec is None:
+        how = "unknown" if fate is None else "impossible"
+        why = f"effect {meant.module}:{meant.call.name} is not declared here; name its module"
+    elif fate is None:
+        how = "unknown" if spec.probe is None else "ask"
+        why = "it is in doubt and has no probe=" if spec.probe is None else ""
+    elif spec.undo is not None or spec.offset is not None:
+        how, why = "offset" if spec.undo is None else "undo", ""
+    return _taken(meant, how, why)
+
+
+def _taken(meant: Intended, how: str, why: str = "") -> Taken:
+    scope = meant.call.scope
+    return Taken(
+        key=meant.key,
+        effect=show(meant.call.name, meant.call.asked),
+        turn=scope if isinstance(scope, int) and scope >= 0 else None,
+        how=how,
+        why=why,
+    )

@@ -1,0 +1,85 @@
+"""The plan of a rollback: what it would lose and take back, for people and for programs."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from holdfast.capture.diff import Change
+from holdfast.model.rollback import Rolled, Taken
+
+CHANGES_SHOWN = 20
+WAYS = {
+    "undo": "will be undone",
+    "offset": "will be offset, not undone",
+    "ask": "in doubt: its probe is asked, and it is undone if it happened",
+    "impossible": "cannot be undone",
+    "unknown": "unknown",
+    "kept": "stays",
+    "undone": "is undone",
+    "cancelled": "is cancelled: it did not happen",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class RollbackPlan:
+    """What a rollback would lose and take back; `apply()` does it.
+
+    `effects` are in the order in which they are taken back. What is not known is None: how long the
+    handlers take, and what they cost.
+    """
+
+    run: str
+    to: str
+    turn: int | None
+    turns_lost: int
+    seconds_lost: float | None
+    tokens_in: int | None
+    tokens_out: int | None
+    only: list[str] | None
+    changes: list[Change]
+    effects: list[Taken]
+    is_unfinished: bool
+    seconds: float | None = None
+    cost_usd: float | None = None
+    _apply: Callable[["RollbackPlan", bool, str | None], Rolled] = field(repr=False, compare=False)
+
+    def apply(self, *, fork_effects: bool = False, reason: str | None = None) -> Rolled:
+        """Do it. The present stays on the old branch; the run can then go on from the target.
+
+        `fork_effects` lets the new line of history do again what still stands.
+        """
+        return self._apply(self, fork_effects, reason)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The plan as plain values, for JSON."""
+        return {name: value for name, value in vars(self).items() if name != "_apply"}
+
+    def __str__(self) -> str:
+        return "\n".join(_told(self))
+
+
+def _told(plan: RollbackPlan) -> Iterator[str]:
+    """A plan in words."""
+    what = "goes on with the rollback of" if plan.is_unfinished else "rolls back"
+    yield f"{what} run {plan.run} to {plan.to}"
+    if plan.only is not None:
+        yield f"- only {', '.join(plan.only)}; everything else stays as it is"
+    elif not plan.is_unfinished:
+        lost = "turn" if plan.turns_lost == 1 else "turns"
+        yield f"- {plan.turns_lost} {lost} after it leave the head; the old branch keeps them"
+    if plan.seconds_lost is not None:
+        tokens = f"{_known(plan.tokens_in)} tokens in, {_known(plan.tokens_out)} out"
+        yield f"- work of {plan.seconds_lost:.1f} s, {tokens}"
+    for change in plan.changes[:CHANGES_SHOWN]:
+        yield f"- state: {change.path} {change.kind}"
+    if len(plan.changes) > CHANGES_SHOWN:
+        yield f"- state: {len(plan.changes) - CHANGES_SHOWN} more changes"
+    for each in plan.effects:
+        why = f" ({each.why})" if each.why else ""
+        yield f"- effect {each.effect}, key {each.key}: {WAYS.get(each.how, each.how)}{why}"
+    if plan.effects:
+        yield "- how long the undos take, and what they cost, is not known"
+
+
+def _known(count: int | None) -> str:
+    return "?" if count is None else str(count)

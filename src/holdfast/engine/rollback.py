@@ -1,0 +1,297 @@
+"""A rollback: planned, shown, then carried out; whatever a kill cuts off goes on where it was."""
+
+import datetime as dt
+from collections.abc import MutableMapping, Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from holdfast import failpoint
+from holdfast.capture.diff import Change
+from holdfast.clock import Clock
+from holdfast.engine.fork import Cut, left_open
+from holdfast.engine.launch import Launcher
+from holdfast.engine.losses import Loss, losses, named
+from holdfast.engine.plan import RollbackPlan
+from holdfast.engine.points import Points
+from holdfast.engine.restore import rows_at, state_at
+from holdfast.engine.returning import go_back
+from holdfast.engine.takeback import TakeBack
+from holdfast.engine.targets import Targets
+from holdfast.errors import RunHeld, UnknownCheckpoint, UsageError
+from holdfast.model.ids import point_id
+from holdfast.model.journal import Entry, Resumed, RolledBack, Settled, Undoing, Undone
+from holdfast.model.rollback import Rolled, Taken
+from holdfast.model.run import Status
+from holdfast.store.codec import values
+from holdfast.store.gc import pins
+from holdfast.store.marks import marks_of
+from holdfast.store.open import Opened
+from holdfast.store.reader import Run
+from holdfast.store.writer import RunWriter
+
+RUNTIME, ROLLBACKS = "runtime", "rollbacks"
+"""Where in the state an agent finds what it is told of rollbacks."""
+
+
+class Rollbacks:
+    """Plans and carries out rollbacks in one store."""
+
+    def __init__(self, opened: Opened, points: Points, launcher: Launcher, clock: Clock) -> None:
+        self._opened, self._points, self._launcher = opened, points, launcher
+        self._reader, self._clock = opened.reader, clock
+        self._targets = Targets(opened.reader, points)
+
+    def plan(self, run: Run, to: str | None, only: Sequence[str] | None) -> RollbackPlan:
+        """What a rollback to a point would do; of one that was cut off, what is left to do."""
+        if run.body.status is Status.ROLLING_BACK:
+            return self._rest(run)
+        if to is None:
+            msg = "say where to: a checkpoint, a turn, newest-valid or before:KEY"
+            raise UsageError(msg)
+        source = self._targets.find(run, to)
+        cut = source if only is None else self._targets.newest(run)
+        if only is not None:
+            self._sections(source, cut, only)
+        loss = losses(self._reader, run, cut, is_kept=only is not None)
+        name = point_id(run.body.id, source.point)
+        now = self._known(run.body.id)
+        then = self._known(name)
+        return RollbackPlan(
+            run=run.body.id,
+            to=name,
+            turn=source.turn if source.turn >= 0 else None,
+            turns_lost=loss.turns,
+            seconds_lost=None if now is None or then is None else _apart(then.at, now.at),
+            tokens_in=_less(now and now.tokens_in, then and then.tokens_in),
+            tokens_out=_less(now and now.tokens_out, then and then.tokens_out),
+            only=None if only is None else list(only),
+            changes=self._changes(run.body.id, name, only),
+            effects=loss.effects,
+            is_unfinished=False,
+            _apply=lambda plan, free, reason: self._begin(
+                run, cut, source, loss, (plan, free, reason)
+            ),
+        )
+
+    def _sections(self, source: Cut, cut: Cut, only: Sequence[str]) -> None:
+        if cut.turn < 0 or source.turn < 0:
+            msg = "sections can be taken back at the end of a turn only, from the end of a turn"
+            raise UsageError(msg)
+        state = self._state(source)
+        missing = [name for name in only if name not in state]
+        if missing:
+            known = ", ".join(map(repr, state)) or "none"
+            msg = f"there is no section {missing[0]!r} there; there is: {known}"
+            raise UsageError(msg)
+
+    def _known(self, name: str) -> Any:  # noqa: ANN401 a checkpoint, whose class is loaded late
+        try:
+            return self._points.restore(name)[0]
+        except UnknownCheckpoint:
+            return None
+
+    def _changes(self, now: str, then: str, only: Sequence[str] | None) -> list[Change]:
+        try:
+            found = self._points.diff(now, then)
+        except UnknownCheckpoint:
+            return []
+        starts = tuple(only) if only is not None else ("",)
+        return [change for change in found if change.path.startswith(starts)]
+
+    def _begin(
+        self,
+        run: Run,
+        cut: Cut,
+        source: Cut,
+        loss: Loss,
+        said: tuple[RollbackPlan, bool, str | None],
+    ) -> Rolled:
+        """Move the head, in one commit; then take the effects back."""
+        plan, is_free, reason = said
+        with _Held(self._opened, run) as present:
+            end = self._reader.end(run.row.head)
+            if present.row != run.row or end != loss.end:
+                msg = f"run {run.body.id} went on since this was planned; plan it again"
+                raise UsageError(msg)
+            safety = self._keep(present)
+            holder, now = self._launcher.holder(), self._clock.now()
+            rolled = RolledBack(
+                now,
+                end,
+                cut.at.id,
+                cut.point[1],
+                cut.turn,
+                plan.only,
+                loss.takes,
+                is_free,
+                holder,
+                reason,
+                source.point[0],
+                source.point[1],
+            )
+            resumed = Resumed(now, run.row.epoch + 1, holder, run.body.version)
+            entries: list[Entry] = [resumed, rolled, *left_open(self._reader, cut, now)]
+            body = replace(
+                run.body, holder=holder, status=Status.ROLLING_BACK, ended=None, error=None
+            )
+            seals = self._reader.seals
+            mine = seals.of(run.row.no)
+            writer = RunWriter(self._opened.committer, mine, run, seals.of(run.ledger))
+            failpoint.reach("rollback.moving")
+            writer.grow(cut.at, entries, [m for e in entries for m in marks_of(e)], taken=body)
+            failpoint.reach("rollback.moved")
+            return self._go_on(writer, rolled, plan, [], safety)
+
+    def _keep(self, run: Run) -> str | None:
+        """Keep the newest point of the present for good, whatever garbage collection is told."""
+        try:
+            point = self._points.newest(run)
+        except UnknownCheckpoint:
+            return None
+        pins.pin(self._opened, (run.row.no, *point))
+        return point_id(run.body.id, point)
+
+    def _go_on(
+        self,
+        writer: RunWriter,
+        rolled: RolledBack,
+        plan: RollbackPlan,
+        over: Sequence[Undoing | Undone],
+        safety: str | None,
+    ) -> Rolled:
+        """Take back what is left, in order, and settle."""
+        taker = TakeBack(self._reader, self._clock, writer)
+        known = {entry.key: entry for entry in over if isinstance(entry, Undone)}
+        begun = {entry.key for entry in over if isinstance(entry, Undoing)}
+        for take in rolled.takes:
+            if take.key not in known:
+                known[take.key] = taker.carry_out(take, was_cut=take.key in begun)
+        effects = [_taken(each, known.get(each.key)) for each in plan.effects]
+        self._settle(writer, rolled, plan.to, effects)
+        return Rolled(
+            run=plan.run,
+            to=plan.to,
+            branch=writer.run.row.head,
+            safety=safety,
+            effects=effects,
+        )
+
+    def _settle(
+        self, writer: RunWriter, rolled: RolledBack, to: str, effects: Sequence[Taken]
+    ) -> None:
+        now = self._clock.now()
+        note: dict[str, Any] = {
+            "at": dt.datetime.fromtimestamp(now, dt.UTC).isoformat(timespec="seconds"),
+            "to": to,
+            "turn": rolled.turn if rolled.turn >= 0 else None,
+            "reason": rolled.reason,
+            "only": rolled.only,
+        }
+        for how in ("undone", "offset", "cancelled", "impossible", "unknown", "kept"):
+            note[how] = [each.effect for each in effects if each.how == how]
+        delta = self._delta(rolled, note)
+        settled = Settled(now, rolled.turn, delta, values.encode(note))
+        body = replace(writer.run.body, status=Status.RUNNING)
+        _, ticket = writer.submit([settled], body=body)
+        failpoint.reach("rollback.settling")
+        writer.finish(ticket)
+        failpoint.reach("rollback.settled")
+
+    def _delta(self, rolled: RolledBack, note: dict[str, Any]) -> bytes | None:
+        """The note, and sections that go back, as a change of the state at the end of a turn."""
+        if rolled.turn < 0:
+            return None
+        state = state_at(self._reader, rows_at(self._reader, (rolled.to, rolled.index)))
+        assert state is not None
+        if rolled.only is not None:
+            older = self._points.state((rolled.source, rolled.source_index))
+            for name in rolled.only:
+                state.root[name] = older[name]
+        runtime = state.root.setdefault(RUNTIME, {})
+        if isinstance(runtime, MutableMapping):
+            runtime.setdefault(ROLLBACKS, []).append(note)
+        return state.delta()
+
+    def _state(self, cut: Cut) -> dict[Any, Any]:
+        return self._points.state(cut.point)
+
+    def take_back(self, run: Run, reason: str | None) -> list[Taken]:
+        """Undo the newest rollback of a run: its head is the old branch again."""
+        with _Held(self._opened, run) as present:
+            return go_back(self._opened, self._launcher, self._clock, present, reason)
+
+    def _rest(self, run: Run) -> RollbackPlan:
+        """The plan of a rollback that was cut off: what it was, and what is left of it."""
+        rolled, over = self._unfinished(run)
+        done = {entry.key: entry for entry in over if isinstance(entry, Undone)}
+        source = (rolled.source, rolled.source_index)
+        effects = [_taken(named(self._reader, take), done.get(take.key)) for take in rolled.takes]
+        return RollbackPlan(
+            run=run.body.id,
+            to=point_id(run.body.id, source),
+            turn=rolled.turn if rolled.turn >= 0 else None,
+            turns_lost=0,
+            seconds_lost=None,
+            tokens_in=None,
+            tokens_out=None,
+            only=rolled.only,
+            changes=[],
+            effects=effects,
+            is_unfinished=True,
+            _apply=lambda plan, _free, _reason: self._resume(run, plan),
+        )
+
+    def _resume(self, run: Run, plan: RollbackPlan) -> Rolled:
+        with _Held(self._opened, run) as present:
+            rolled, over = self._unfinished(present)
+            writer = self._launcher.take(present, present.body.version, status=Status.ROLLING_BACK)
+            return self._go_on(writer, rolled, plan, over, None)
+
+    def _unfinished(self, run: Run) -> tuple[RolledBack, list[Undoing | Undone]]:
+        over: list[Undoing | Undone] = []
+        for placed in self._reader.back(run.row.head):
+            for entry in reversed(placed.row.entries):
+                if isinstance(entry, RolledBack):
+                    return entry, over[::-1]
+                if isinstance(entry, Undoing | Undone):
+                    over.append(entry)
+        msg = f"no rollback of run {run.body.id} is under way"
+        raise UsageError(msg)
+
+
+class _Held:
+    """The lease of a run, for as long as it takes; gives the run as it stands then."""
+
+    def __init__(self, opened: Opened, run: Run) -> None:
+        self._opened, self._run = opened, run
+
+    def __enter__(self) -> Run:
+        body = self._run.body
+        self._opened.records.revive()
+        if not self._opened.leases.take(self._run.row.no):
+            since = dt.datetime.fromtimestamp(body.holder.since, dt.UTC)
+            raise RunHeld(body.id, str(body.holder), f"{since:%Y-%m-%d %H:%M:%S} UTC")
+        found = self._opened.reader.find(body.id)
+        assert found is not None
+        return found
+
+    def __exit__(self, *_: object) -> None:
+        self._opened.leases.give(self._run.row.no)
+
+
+def _taken(planned: Taken, entry: Undone | None) -> Taken:
+    if entry is None:
+        return planned
+    why = planned.why
+    if entry.error is not None:
+        why = f"{entry.error.name}: {entry.error.message}"
+    return replace(planned, how=entry.how, why=why)
+
+
+def _apart(then: dt.datetime, now: dt.datetime) -> float:
+    return (now - then).total_seconds()
+
+
+def _less(now: int | None, then: int | None) -> int | None:
+    return None if now is None or then is None else now - then

@@ -1,0 +1,71 @@
+"""Forks, rollbacks, and what became of effects in them, as a timeline tells them."""
+
+import datetime as dt
+
+from msgspec.structs import replace
+
+from holdfast.model.ids import branch_of
+from holdfast.model.journal import Allowed, Forked, Returned, RolledBack, Settled, Undoing, Undone
+from holdfast.report.event import Event
+from holdfast.report.shown import shown
+from holdfast.store.chunks import length
+
+Branched = Forked | Undone | Allowed | RolledBack | Undoing | Settled | Returned
+
+
+def branched(entry: Branched, row: str) -> Event:
+    """The event that an entry is."""
+    event = Event(kind="forked", row=row, at=_when(entry.at))
+    match entry:
+        case Undoing() | Undone() | Allowed():
+            event = _of_effect(event, entry)
+        case Forked():
+            event = replace(
+                event,
+                name=f"from {entry.run}",
+                turn=_turn(entry.turn),
+                value=entry.reason,
+                bytes=length(entry.delta or b""),
+            )
+        case RolledBack():
+            only = f", sections {', '.join(entry.only)}" if entry.only else ""
+            name = f"from branch {branch_of(entry.of)}{only}"
+            event = replace(
+                event, kind="rolled back", name=name, turn=_turn(entry.turn), value=entry.reason
+            )
+        case Settled():
+            event = replace(event, kind="settled", turn=_turn(entry.turn), value=shown(entry.note))
+        case Returned():
+            name = f"from branch {branch_of(entry.of)}"
+            event = replace(event, kind="returned", name=name, value=entry.reason)
+    return event
+
+
+def _of_effect(event: Event, entry: Undoing | Undone | Allowed) -> Event:
+    """What was said of an effect, by its key."""
+    match entry:
+        case Undoing():
+            return replace(event, kind="taking back", key=entry.key, name=entry.how)
+        case Undone():
+            failed = entry.error
+            return replace(
+                event,
+                kind="taken back",
+                key=entry.key,
+                outcome=entry.how,
+                took_s=entry.took_s,
+                error=None if failed is None else f"{failed.name}: {failed.message}",
+            )
+        case Allowed():
+            return replace(event, kind="allowed", key=entry.key, value=entry.reason)
+
+
+def _when(at: float) -> dt.datetime | None:
+    try:
+        return dt.datetime.fromtimestamp(at, dt.UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def _turn(turn: int) -> int | None:
+    return turn if turn >= 0 else None
