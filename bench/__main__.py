@@ -20,6 +20,7 @@ from bench.subjects import (
     processes,
     restart,
     restore,
+    sealed,
     size,
     start,
     turn,
@@ -40,10 +41,11 @@ SUBJECTS: dict[str, Callable[[Session], Result]] = {
     "fork": fork.measure,
     "crowd": crowd.measure,
     "blocked": blocked.measure,
+    "sealed": sealed.measure,
 }
 GROUPS = {
     "engine": ("turn", "concurrent", "start", "restart", "many", "processes"),
-    "state": ("floor", "chat", "flat", "size", "restore", "fork", "crowd", "blocked"),
+    "state": ("floor", "chat", "flat", "size", "restore", "fork", "crowd", "blocked", "sealed"),
 }
 """Subjects that can be asked for by one word."""
 

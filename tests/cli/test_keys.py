@@ -122,3 +122,19 @@ def test_an_anchor_finds_a_store_that_was_set_back(shop: Shop) -> None:
     assert 2 == shop("verify", "--anchor", "nonsense").status
     assert 2 == shop("verify", "--anchor", "@none").status
     assert 1 == shop("anchor", "run-1", "--json").data["runs"]
+
+
+def test_an_export_out_of_an_encrypted_store_is_sealed_unless_it_is_asked_for_in_clear(
+    shop: Shop, key: str
+) -> None:
+    shop("--key", key, "run", "shop:echo", "--id", "run-1", "--input", '["planted"]')
+
+    sealed = shop("--key", key, "export", "run-1", "sealed", "--json")
+    clear = shop("--key", key, "export", "run-1", "clear", "--clear", "--json")
+
+    assert (True, False) == (sealed.data["sealed"], clear.data["sealed"])
+    assert b"planted" not in (shop.folder / "sealed").read_bytes()
+    assert b"planted" in (shop.folder / "clear").read_bytes()
+    assert 2 == shop("import", "sealed", "--store", "other").status
+    assert 0 == shop("import", "sealed", "--store", "other", "--file-key", key).status
+    assert 0 == shop("show", "run-1", "--store", "other").status

@@ -192,9 +192,9 @@ def test_no_bit_of_the_file_can_be_changed_unnoticed(stage: Stage) -> None:
 
 
 def test_a_newer_version_is_refused() -> None:
-    data = MAGIC + (2).to_bytes(2, "big")
+    data = MAGIC + (3).to_bytes(2, "big")
 
-    with pytest.raises(holdfast.UsageError, match="of version 2, this Holdfast knows 1"):
+    with pytest.raises(holdfast.UsageError, match="of version 3, this Holdfast knows 2"):
         from_bytes(data + hashlib.sha256(data).digest(), "file")
 
 

@@ -54,6 +54,13 @@ def test_every_turn_of_every_conversation_asks_the_model_once(
     assert seen["wall_ns"] > 0
 
 
+def test_an_open_and_an_encrypted_store_take_blocks_of_turns_by_turns(measure: Measure) -> None:
+    seen = measure("pair_ours", "pair", turns=2 * BLOCK)
+
+    assert 2 * (BLOCK - 1) == len(seen["open"]) == len(seen["sealed"])
+    assert 0 < seen["open_bytes"] < seen["sealed_bytes"] * 2
+
+
 def test_blocks_of_turns_stand_between_blocks_of_bare_commits(measure: Measure) -> None:
     seen = measure(CHAT, "beside", turns=2 * BLOCK)
 

@@ -3,26 +3,36 @@
 | bytes | part |
 |---|---|
 | 8 | `HOLDFAST` |
-| 2 | version, big-endian: 1 |
+| 2 | version, big-endian: 1, or 2: sealed |
+| 4, then as many | sealed only: the key of the file as a provider wrapped it |
 | 4, then as many | length and frame of the header: catalog entry, epoch, head, branches, counts |
 | 4, then as many | for each row of each branch: its id and the row |
 | 4, then as many | for each large value: its bytes |
 | 32 | SHA-256 of all that comes before |
+
+In a sealed file each part is sealed, in its place, by `envelope`.
 """
 
 import hashlib
 from collections.abc import Iterator
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from holdfast.errors import Damaged, UsageError
+from holdfast.errors import Damaged, KeyUnusable, UsageError
 from holdfast.model.journal import Row
 from holdfast.model.run import RunBody
+from holdfast.ondemand import OnDemand
 from holdfast.store.codec.frame import open_frame, seal
 
+if TYPE_CHECKING:
+    from holdfast.engine import envelope
+    from holdfast.store.seal.provider import KeyProvider
+else:
+    envelope = OnDemand("holdfast.engine.envelope")  # It loads cryptography.
+
 MAGIC = b"HOLDFAST"
-VERSION = 1
+VERSION, SEALED = 1, 2
 
 _START = len(MAGIC) + 2
 _HASH_BYTES = 32
@@ -71,28 +81,33 @@ _decode_header = msgspec.msgpack.Decoder(Header)
 _decode_item = msgspec.msgpack.Decoder(Item)
 
 
-def to_bytes(parcel: Parcel) -> bytes:
-    """The file."""
+def to_bytes(parcel: Parcel, key: "KeyProvider | None" = None) -> bytes:
+    """The file, sealed where a key is given."""
     parts = [_encode(parcel.header), *map(_encode, parcel.rows), *parcel.chunks.values()]
-    data = bytearray(MAGIC + VERSION.to_bytes(2, "big"))
-    for part in parts:
-        frame = seal(part)
+    cover = None if key is None else envelope.make(key)
+    data = bytearray(MAGIC + (VERSION if cover is None else SEALED).to_bytes(2, "big"))
+    if cover is not None:
+        data += len(cover.wrapped).to_bytes(_LENGTH_BYTES, "big") + cover.wrapped
+    for number, part in enumerate(parts):
+        frame = seal(part) if cover is None else cover.seal(number, seal(part))
         data += len(frame).to_bytes(_LENGTH_BYTES, "big") + frame
     return bytes(data) + hashlib.sha256(data).digest()
 
 
-def from_bytes(data: bytes, where: str) -> Parcel:
+def from_bytes(data: bytes, where: str, key: "KeyProvider | None" = None) -> Parcel:
     """What the file holds; `Damaged` names it if a single bit is not as it was written."""
     if data[: len(MAGIC)] != MAGIC:
         msg = f"{where} is no exported run; `holdfast export` makes one"
         raise UsageError(msg)
     version = int.from_bytes(data[len(MAGIC) : _START], "big")
-    if version > VERSION:
-        msg = f"{where} is of version {version}, this Holdfast knows {VERSION}; upgrade holdfast"
+    if version > SEALED:
+        msg = f"{where} is of version {version}, this Holdfast knows {SEALED}; upgrade holdfast"
         raise UsageError(msg)
     if hashlib.sha256(data[:-_HASH_BYTES]).digest() != data[-_HASH_BYTES:]:
         raise Damaged(where, "its hash does not match its bytes")
-    frames = _frames(data, where)
+    if version == SEALED and key is None:
+        raise KeyUnusable("nowhere", f"{where} is sealed; give the key it was exported with")
+    frames = _frames(data, where, key if version == SEALED else None)
     header = _decoded(_decode_header, next(frames, b""), where)
     rows = [_decoded(_decode_item, next(frames, b""), where) for _ in range(header.rows)]
     chunks = list(frames)
@@ -102,14 +117,21 @@ def from_bytes(data: bytes, where: str) -> Parcel:
     return Parcel(header=header, rows=rows, chunks=named)
 
 
-def _frames(data: bytes, where: str) -> Iterator[bytes]:
+def _frames(data: bytes, where: str, key: "KeyProvider | None") -> Iterator[bytes]:
+    parts = _parts(data, where)
+    cover = None if key is None else envelope.take(next(parts, b""), key, where)
+    for number, part in enumerate(parts):
+        yield open_frame(part if cover is None else cover.open(number, part, where), where)
+
+
+def _parts(data: bytes, where: str) -> Iterator[bytes]:
     at, end = _START, len(data) - _HASH_BYTES
     while at < end:
         length = int.from_bytes(data[at : at + _LENGTH_BYTES], "big")
         at += _LENGTH_BYTES
         if at + length > end:
             raise Damaged(where, "a part of it reaches beyond its end")
-        yield open_frame(data[at : at + length], where)
+        yield data[at : at + length]
         at += length
 
 

@@ -9,6 +9,7 @@ from holdfast.cli.options import AsJson, Output, StorePath, closing, settings
 from holdfast.cli.output import emit
 from holdfast.cli.stores import find_run, opened
 from holdfast.cli.text import plural, size
+from holdfast.engine.handle import given_key
 from holdfast.engine.parcel import to_bytes
 from holdfast.engine.transfer import collect
 from holdfast.errors import UsageError
@@ -21,6 +22,9 @@ def export(
     id: Annotated[str, typer.Argument(metavar="ID", help="Id of the run, or how it begins.")],  # noqa: A002 the public word
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The file to make.")],
     *,
+    clear: Annotated[
+        bool, typer.Option("--clear", help="Out of an encrypted store: do not seal the file.")
+    ] = False,
     store: StorePath = None,
     output: Output = None,
     as_json: AsJson = False,
@@ -28,12 +32,13 @@ def export(
     """Write a run into one file: every branch, every row, every large value, and a hash of all.
 
     The run may go on meanwhile; what is committed is written. `holdfast import` puts it into
-    another store.
+    another store. Out of an encrypted store the file is sealed with the same key.
     """
     config = settings(store, output, as_json=as_json)
     with opened(config.store) as found:
         parcel = collect(found, find_run(found.reader, id, config.store))
-    data = to_bytes(parcel)
+        key = None if clear or not found.records.is_sealed else given_key()
+    data = to_bytes(parcel, key)
     _write(file, data)
     header = parcel.header
     told = {
@@ -42,8 +47,10 @@ def export(
         "rows": header.rows,
         "chunks": header.chunks,
         "bytes": len(data),
+        "sealed": key is not None,
     }
-    text = f"{header.body.id}: {plural(header.rows, 'row')}, {size(len(data))} in {file}"
+    how = ", sealed" if key is not None else ""
+    text = f"{header.body.id}: {plural(header.rows, 'row')}, {size(len(data))} in {file}{how}"
     emit(config.output, document=told, lines=[told], grids=[text])
 
 

@@ -28,6 +28,12 @@ def import_(
     as_: Annotated[
         str | None, typer.Option("--as", metavar="ID", help="Give the run another id.")
     ] = None,
+    file_key: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KEY", help="The key of a sealed file; without it, that of this store."
+        ),
+    ] = None,
     store: StorePath = None,
     output: Output = None,
     as_json: AsJson = False,
@@ -41,7 +47,7 @@ def import_(
     config = settings(store, output, as_json=as_json)
     if as_ is not None:
         run_id(as_)
-    parcel = from_bytes(_read(file), str(file))
+    parcel = from_bytes(_read(file), str(file), given_key(file_key))
     found = open_store(config.store, SystemClock(), key=given_key())
     try:
         run = admit(found, parcel, as_)
