@@ -10,6 +10,7 @@ import pytest
 
 import holdfast
 from holdfast.clock import SystemClock
+from holdfast.engine.handle import given_key
 from holdfast.engine.parcel import from_bytes, to_bytes
 from holdfast.engine.transfer import admit, collect
 from holdfast.report.sizes import sizes
@@ -52,7 +53,7 @@ def thinker(run: holdfast.Run, topic: str) -> list[Any]:
 
 @contextlib.contextmanager
 def opened(stage: Stage) -> Iterator[Opened]:
-    found = open_store(stage.path, SystemClock())
+    found = open_store(stage.path, SystemClock(), key=given_key())
     try:
         yield found
     finally:

@@ -12,6 +12,7 @@ import pytest
 import holdfast
 from holdfast.cli.story import event_grid
 from holdfast.clock import SystemClock
+from holdfast.engine.handle import given_key
 from holdfast.model.sections import Degraded, Outcome, Part
 from holdfast.report.timeline import Timeline, timeline
 from holdfast.store.open import open_store
@@ -58,7 +59,7 @@ def damage(stage: Stage) -> None:
 
 
 def told(stage: Stage) -> Timeline:
-    opened = open_store(stage.path, SystemClock())
+    opened = open_store(stage.path, SystemClock(), key=given_key())
     try:
         run = opened.reader.find(RUN)
         assert run is not None

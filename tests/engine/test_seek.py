@@ -7,6 +7,7 @@ import pytest
 
 import holdfast
 from holdfast.clock import SystemClock
+from holdfast.engine.handle import given_key
 from holdfast.engine.seek import rows_from_turn
 from holdfast.model.journal import TurnEnded
 from holdfast.policy.retention import Retention
@@ -57,7 +58,7 @@ def eventful(stage: Stage) -> None:
 @pytest.fixture
 def opened(stage: Stage) -> Iterator[Opened]:
     eventful(stage)
-    opened = open_store(stage.path, SystemClock())
+    opened = open_store(stage.path, SystemClock(), key=given_key())
     yield opened
     opened.close()
 
@@ -141,7 +142,7 @@ def test_a_turn_of_a_long_run_is_found_in_a_few_looks(
                 break
 
     stage.live(agent)
-    opened = open_store(stage.path, SystemClock())
+    opened = open_store(stage.path, SystemClock(), key=given_key())
     run = opened.reader.find(RUN)
     assert run is not None
     looks: list[int] = []

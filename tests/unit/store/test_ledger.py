@@ -10,6 +10,7 @@ import pytest
 import holdfast
 from holdfast.clock import SystemClock
 from holdfast.engine import transfer
+from holdfast.engine.handle import given_key
 from holdfast.errors import Damaged
 from holdfast.model.ledger import Said
 from holdfast.policy.standing import Standing
@@ -27,7 +28,7 @@ def idle(run: holdfast.Run) -> str:
 
 @contextlib.contextmanager
 def opened(path: Path) -> Iterator[Opened]:
-    with contextlib.closing(open_store(path, SystemClock())) as found:
+    with contextlib.closing(open_store(path, SystemClock(), key=given_key())) as found:
         yield found
 
 
