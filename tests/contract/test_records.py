@@ -2,13 +2,20 @@
 
 from pathlib import Path
 
+import pytest
+from msgspec.structs import replace
+
 from holdfast.clock import SystemClock
-from holdfast.store.backends.base import Records
+from holdfast.model.ids import row_id
+from holdfast.store.backends.base import BranchRow, Create, JournalRow, Records, RunRow
 from holdfast.store.backends.memory import MemoryRecords
 from holdfast.store.backends.sqlite import SqliteRecords
+from holdfast.store.keys.local import RootKey
+from holdfast.store.seal.unlock import maker
 from holdfast.testing.contract import RecordsContract
 from holdfast.testing.durable import DurableRecordsContract
 from holdfast.testing.fakes import Faulty
+from holdfast.testing.rows import create, first_rows
 
 
 class TestMemoryRecords(RecordsContract):
@@ -21,6 +28,27 @@ class TestSqliteRecords(DurableRecordsContract):
         return SqliteRecords(place, SystemClock())
 
 
+class TestSqliteRecordsOfAnEncryptedStore(DurableRecordsContract):
+    def open(self, place: Path) -> Records:
+        return SqliteRecords(place, SystemClock(), maker(RootKey(bytes(32), "file")))
+
+
 class TestFaultyRecordsThatWereNotToldToFail(DurableRecordsContract):
     def open(self, place: Path) -> Records:
         return Faulty(SqliteRecords(place, SystemClock()))
+
+
+@pytest.mark.parametrize("parent", [1, 9])
+def test_a_run_grows_only_from_a_branch_that_is_there(tmp_path: Path, parent: int) -> None:
+    def build(no: int, branch: int) -> tuple[RunRow, BranchRow, JournalRow]:
+        run, grown, row = first_rows(b"fork", no, branch)
+        return run, replace(grown, parent=parent, at=row_id(parent, 0)), row
+
+    for records in (MemoryRecords(), SqliteRecords(tmp_path, SystemClock())):
+        records.commit([create(b"a")])
+
+        [done] = records.commit([Create(kid=b"fork", build=build)])
+
+        assert (2 if parent == 1 else -1) == done
+        assert (parent == 1) == (records.run(b"fork") is not None)
+        records.close()

@@ -10,7 +10,7 @@ from holdfast.clock import Clock
 from holdfast.engine.fence import ELSEWHERE
 from holdfast.engine.points import Points
 from holdfast.engine.restore import rows_at, state_at
-from holdfast.errors import UnknownCheckpoint, UsageError
+from holdfast.errors import UnknownCheckpoint, UnknownRun, UsageError
 from holdfast.model.ids import Point, branch_of, point_id
 from holdfast.model.journal import (
     Based,
@@ -79,6 +79,8 @@ def fork(opened: Opened, points: Points, clock: Clock, run: Run, wanted: Fork) -
     forked = Forked(now, run.body.id, cut.at.id, cut.turn, delta, holder, wanted.reason)
     entries: list[Entry] = [forked, *left_open(opened.reader, cut, now)]
     if not writer.fork(opened.committer, opened.reader.seals, body, cut.at, entries):
+        if opened.reader.find(run.body.id) is None:  # Removed or erased in this moment.
+            raise UnknownRun(run.body.id, str(opened.path))
         msg = f"there is a run {wanted.id} in this store already; give the fork another id"
         raise UsageError(msg)
 

@@ -112,8 +112,8 @@ class Records(Protocol):
         """Do all `writes` in one transaction.
 
         For each: the run's number (`Create`), the row's id (`Append`, `Grow`), or -1 where the
-        epoch has moved on (fenced), the place is another's, or the run exists already: that write
-        alone did nothing.
+        epoch has moved on (fenced), the place is another's, the run exists already, or the branch
+        it is to grow from is gone: that write alone did nothing.
         """
 
     def run(self, kid: bytes) -> RunRow | None:

@@ -155,6 +155,8 @@ class _Tables:
         if self.find(write.kid) is not None:
             return -1
         run, branch, row = write.build(_next(self.runs), _next(self.branches))
+        if branch.parent and branch.parent not in self.branches:
+            return -1
         self.runs[run.no] = replace(run, key=b"")
         if run.key:
             self.keys[run.no] = run.key

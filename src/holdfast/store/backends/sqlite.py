@@ -183,6 +183,8 @@ class SqliteRecords(SqliteReads):
         newest = link.execute("SELECT coalesce(max(no), 0) FROM run").fetchone()[0]
         no = max(newest, sweep.floor(link)[0]) + 1
         run, branch, row = write.build(no, self._next_branch())
+        if branch.parent and not link.execute(schema.BRANCH_BY_NO, (branch.parent,)).fetchone():
+            return -1  # It was to grow from a run that was removed or erased since.
         link.execute(schema.RUN_INSERT, (run.no, run.kid, run.epoch, run.head, run.mac, run.body))
         if run.key:
             link.execute("INSERT INTO key VALUES (?,?)", (run.no, run.key))
