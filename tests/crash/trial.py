@@ -208,7 +208,8 @@ def _check_store(order: Order) -> None:
 def _check_people(order: Order, tally: Tally) -> None:
     """Each word of a person reached the run once, each approval one effect, each spending once."""
     path = Path(order.place, STORE)
-    with contextlib.closing(open_store(path, SystemClock(), must_exist=True)) as opened:
+    found = open_store(path, SystemClock(), key=given_key(), must_exist=True)
+    with contextlib.closing(found) as opened:
         run = opened.reader.find(RUN)
         assert run is not None
         standing = Ledger(opened.committer, opened.reader, run).read()

@@ -1,4 +1,4 @@
-"""A part of the engine's tests once more, on encrypted stores: effects, large values, branches.
+"""A part of the engine's tests once more, on encrypted stores: forks, large values, branches.
 
 The whole suite runs so with `HOLDFAST_KEY=env:NAME` in its environment.
 """
@@ -9,7 +9,7 @@ import sys
 
 from tests.docs.blocks import ROOT
 
-FILES = ("test_effects", "test_large", "test_redo", "test_transfer")
+FILES = ("test_fork", "test_large", "test_redo", "test_transfer")
 
 
 def test_a_part_of_the_engines_suite_passes_on_encrypted_stores() -> None:

@@ -83,8 +83,10 @@ def test_a_damaged_store_is_not_encrypted_and_not_changed(path: Path) -> None:
 
 
 def test_rows_that_belong_to_nothing_keep_a_store_from_being_encrypted(path: Path) -> None:
+    with holdfast.open(path) as store:
+        branch = store.fork("planted-run-0").branch
     with tampering(path) as link:
-        link.execute("INSERT INTO j VALUES (77 << 32, x'00', x'00')")
+        link.execute("INSERT INTO j VALUES (? << 32, x'00', x'00')", (branch,))
 
     with (
         contextlib.closing(kit.opened(path, None, alone=True)) as found,

@@ -118,3 +118,17 @@ def test_a_store_may_not_say_what_a_passphrase_costs_us(cost: tuple[int, int, in
 
     with pytest.raises(Damaged, match="cost"):
         Passphrase("correct horse").unwrap(bytes(cost) + wrapped[3:], b"here", "it")
+
+
+def test_a_key_service_that_gives_another_key_is_found_out_before_anything_is_opened() -> None:
+    class Mistaken(RootKey):
+        """Gives a key back, but not the one it was given."""
+
+        def unwrap(self, wrapped: bytes, context: bytes, what: str) -> bytes:
+            super().unwrap(wrapped, context, what)
+            return b"x" * 32
+
+    _, row = a_store()
+
+    with pytest.raises(WrongKey, match="does not open the store"):
+        keys.unlock(row, STORE, Mistaken(b"m" * 32, "file"), "the store")
