@@ -23,6 +23,7 @@ from bench.subjects import (
     sealed,
     size,
     start,
+    supervise,
     turn,
 )
 
@@ -42,9 +43,10 @@ SUBJECTS: dict[str, Callable[[Session], Result]] = {
     "crowd": crowd.measure,
     "blocked": blocked.measure,
     "sealed": sealed.measure,
+    "supervise": supervise.measure,
 }
 GROUPS = {
-    "engine": ("turn", "concurrent", "start", "restart", "many", "processes"),
+    "engine": ("turn", "concurrent", "start", "restart", "many", "processes", "supervise"),
     "state": ("floor", "chat", "flat", "size", "restore", "fork", "crowd", "blocked", "sealed"),
 }
 """Subjects that can be asked for by one word."""

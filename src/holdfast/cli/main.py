@@ -25,6 +25,7 @@ COMMANDS = {
     "fork": "Make a new run from a point of another.",
     "rollback": "Go back to an older point; undo what was done since.",
     "inbox": "Answer what waits for a person: questions, approvals, doubts.",
+    "watch": "Recover every run whose process is gone, as a service.",
     "du": "Explain the bytes of a store, or of one run.",
     "export": "Write a run into one verified file.",
     "import": "Put an exported run into this store.",

@@ -58,9 +58,11 @@ def show(grids: Sequence[Grid | str]) -> None:
             put(grid if isinstance(grid, str) else aligned(grid))
 
 
-def put(text: str) -> None:
-    """A line of the result, on stdout."""
+def put(text: str, *, is_flushed: bool = False) -> None:
+    """A line of the result, on stdout; flushed where somebody waits for it."""
     sys.stdout.write(text + "\n")
+    if is_flushed:
+        sys.stdout.flush()
 
 
 def tell(text: str) -> None:

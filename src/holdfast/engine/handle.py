@@ -3,7 +3,7 @@
 import os
 import random
 import weakref
-from collections.abc import Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast, overload
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, cast, overload
 import msgspec
 
 from holdfast.clock import Clock, SystemClock
-from holdfast.engine import context
+from holdfast.engine import agents, context
 from holdfast.engine.agents import Agent
 from holdfast.engine.errand import Errand, Go
 from holdfast.engine.life import Lives
@@ -31,11 +31,13 @@ from holdfast.store.open import Opened, open_store
 if TYPE_CHECKING:
     from holdfast.engine import notify as notifying
     from holdfast.engine import supervise as supervising
+    from holdfast.engine import watch as watching
     from holdfast.engine.notify import Notify
     from holdfast.store.keys import spec
     from holdfast.store.seal.provider import KeyProvider
 else:
     notifying = OnDemand("holdfast.engine.notify")
+    watching = OnDemand("holdfast.engine.watch")
     supervising = OnDemand("holdfast.engine.supervise")  # It loads subprocess.
     spec = OnDemand("holdfast.store.keys.spec")  # It loads cryptography.
 
@@ -224,6 +226,34 @@ class Store(Verbs):
         """
         order = self._order(agent, id, args, kwargs)
         return self._lives.supervise(order, self.terms(stall=stall, has_spare=spare))
+
+    def watch(
+        self,
+        *,
+        apps: Iterable[str] | None = None,
+        workers: int = 4,
+        once: bool = False,
+        stall: float | str | None = None,
+        stopped: Callable[[], bool] = bool,
+        happening: Callable[[str, dict[str, object]], None] | None = None,
+    ) -> dict[str, str]:
+        """Recover every run of this store whose process is gone, each in a child process.
+
+        At most `workers` at a time; goes on until `stopped()` is true (then `KeyboardInterrupt`
+        rises) or, with `once`, until none is left. Agents come from those this process declares,
+        of the modules `apps` only if given. Gives the runs and what came of each.
+        """
+        if workers < 1:
+            msg = f"workers= is a whole number from 1, not {workers!r}"
+            raise UsageError(msg)
+        self._refuse_if_closed()
+        modules = None if apps is None else frozenset(apps)
+        more = {} if happening is None else {"happening": happening}
+        return self._lives.watch(
+            lambda name, module: agents.find(name, module, modules),
+            watching.Plan(workers=workers, is_once=once),
+            self.terms(stall=stall, by="watch", is_stopped=stopped, **more),
+        )
 
     def terms(self, *, stall: float | str | None = None, **more: Any) -> "supervising.Terms":  # noqa: ANN401 fields of Terms
         """How runs of this handle are supervised."""

@@ -33,11 +33,13 @@ from holdfast.store.reader import Run as StoredRun
 if TYPE_CHECKING:
     import asyncio
 
-    from holdfast.engine import supervise
+    from holdfast.engine import supervise as supervising
+    from holdfast.engine import watch as watching
     from holdfast.engine.notify import Notifier
 else:
     asyncio = OnDemand("asyncio")
-    supervise = OnDemand("holdfast.engine.supervise")  # It loads subprocess.
+    supervising = OnDemand("holdfast.engine.supervise")  # It loads subprocess.
+    watching = OnDemand("holdfast.engine.watch")
 
 
 class Lives:
@@ -175,15 +177,25 @@ class Lives:
         """An id that no run has, which begins with `start`."""
         return f"{start}-{self._chance.getrandbits(48):012x}"
 
-    def supervise(self, order: Order, terms: "supervise.Terms") -> Any:  # noqa: ANN401 the agent's own result
+    def supervise(self, order: Order, terms: "supervising.Terms") -> Any:  # noqa: ANN401 the agent's own result
         """Keep a run alive in a child process until it has ended; its recorded result."""
         _refuse_nested(order)
         known = self._launcher.known(order)
         if known is None:
-            supervise.Supervisor(self._opened, self._launcher, self._clock).carry_out(order, terms)
+            supervising.Supervisor(self._opened, self._launcher, self._clock).carry_out(
+                order, terms
+            )
             known = self._launcher.known(order)
         assert known is not None
         return known.value
+
+    def watch(
+        self, find: "watching.Find", plan: "watching.Plan", terms: "supervising.Terms"
+    ) -> dict[str, str]:
+        """Recover the runs of the store whose processes are gone."""
+        self._opened.records.revive()
+        supervisor = supervising.Supervisor(self._opened, self._launcher, self._clock)
+        return watching.Watcher(self._opened, supervisor, self._clock, find, terms).watch(plan)
 
     def decide(self, run: StoredRun, failure: Supposed, agent: Agent[..., Any] | None) -> Decision:
         """What would be done about a failure of the run now."""

@@ -135,13 +135,13 @@ class Watch:
         self._has_begun = False
         self._seen = self._beaten = clock.monotonic()
 
-    def wait(self, prepare: Callable[[], None]) -> Ended:
-        """How it ended; once it has lived for a while, the next one is prepared."""
+    def wait(self, attend: Callable[[bool], None]) -> Ended:
+        """How it ended; `attend` is done all the while, and told whether it has settled."""
         heard, began = self._child.heard, self._clock.monotonic()
         is_open = True
         while True:
-            if heard.has_begun and self._clock.monotonic() - began > SPARE_AFTER_S:
-                prepare()
+            age_s = self._clock.monotonic() - began
+            attend(heard.has_begun and age_s > SPARE_AFTER_S)
             if not is_open:
                 self._child.await_end(LOOK_S)
             elif select.select([heard], [], [], LOOK_S)[0]:

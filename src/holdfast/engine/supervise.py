@@ -17,13 +17,14 @@ from holdfast.engine.agents import MAIN, Agent
 from holdfast.engine.errand import Errand, Go
 from holdfast.engine.escalate import escalate
 from holdfast.engine.faults import to_exception
+from holdfast.engine.judge import GONE
 from holdfast.engine.launch import Launcher
 from holdfast.engine.logs import log
 from holdfast.engine.order import Order
 from holdfast.engine.process import Spare, Watch
 from holdfast.errors import Damaged, Escalated, RunHeld, UsageError
 from holdfast.model.decision import Action, Decision
-from holdfast.model.failure import Ended, Failure
+from holdfast.model.failure import Failure
 from holdfast.model.journal import Decided, Failed
 from holdfast.model.run import Status
 from holdfast.policy.classify import classify
@@ -45,7 +46,11 @@ def quiet(_what: str, _facts: dict[str, object]) -> None:
 
 
 class Terms(msgspec.Struct, frozen=True, kw_only=True):
-    """How a run is supervised. `stall_s`: so long without a journal record is a hang."""
+    """How a run is supervised. `stall_s`: so long without a journal record is a hang.
+
+    `is_stopped` is asked all the time; once it is so, the child is stopped and `KeyboardInterrupt`
+    raised, as in a process of its own.
+    """
 
     stall_s: float | None = None
     key: str | None = None
@@ -53,6 +58,30 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     environment: tuple[str, ...] = ()
     happening: Happening = quiet
     has_spare: bool = False
+    is_stopped: Callable[[], bool] = bool
+
+    def rest(self, clock: Clock, wait_s: float) -> None:
+        """Wait, a little at a time."""
+        until = clock.monotonic() + wait_s
+        self.refuse_if_stopped()
+        while (left := until - clock.monotonic()) > 0:
+            clock.sleep(min(left, LOOK_S))
+            self.refuse_if_stopped()
+
+    def attend(self, prepare: Callable[[], None]) -> Callable[[bool], None]:
+        """What is done while a child lives: see whether to stop, have a spare."""
+
+        def attend(is_settled: bool) -> None:  # noqa: FBT001 the only thing it is told
+            self.refuse_if_stopped()
+            if self.has_spare and is_settled:
+                prepare()
+
+        return attend
+
+    def refuse_if_stopped(self) -> None:
+        """Raise what Ctrl-C would."""
+        if self.is_stopped():
+            raise KeyboardInterrupt
 
 
 class Supervisor:
@@ -67,48 +96,60 @@ class Supervisor:
         When this returns, the run has finished and its result is recorded.
         """
         _refuse_unfindable(order.agent)
-        spare = Spare(self._errand(order, terms))
+        self._keep_alive(order, terms, Go(is_restart=order.is_restart))
+
+    def recover(self, order: Order, terms: Terms) -> None:
+        """The same for a run whose process is gone: what to do about that is decided first."""
+        _refuse_unfindable(order.agent)
+        run = self._opened.reader.find(order.run)
+        if run is not None and run.body.status is not Status.FINISHED:
+            self._keep_alive(order, terms, self._judge(order, terms, GONE, 0))
+
+    def _keep_alive(self, order: Order, terms: Terms, go: Go) -> None:
+        starts, spare = 0, Spare(self._errand(order, terms))
         try:
-            self._keep_alive(order, terms, spare)
+            while True:
+                self._await_lease(order.run, terms)
+                failure = self._live(order, terms, go, spare)
+                starts += 1
+                run = self._opened.reader.find(order.run)
+                if run is not None and run.body.status is Status.FINISHED:
+                    terms.happening("finished", {"run": order.run})
+                    return
+                go = self._judge(order, terms, failure, starts)
         finally:
             spare.stop()
 
-    def _keep_alive(self, order: Order, terms: Terms, spare: Spare) -> None:
-        go, starts = Go(is_restart=order.is_restart, decided=order.decided), 0
-        while True:
-            self._await_lease(order.run)
-            ended, failure = self._live(order, terms, go, spare)
-            starts += 1
-            run = self._opened.reader.find(order.run)
-            if run is not None and run.body.status is Status.FINISHED:
-                return
-            decided = None
-            if run is None:
-                decision = self._unborn(order, failure, starts)
-            else:
-                self._refuse_waiting(run)
-                decided = self._decide(order, run, failure, terms)
-                failure, decision = decided.failure, decided.decision
-            terms.happening(str(decision.action), _facts(order, failure, decision))
-            if decision.action is not Action.RESTART:
-                raise self._give_to_person(order, run, decided, decision, failure)
-            log.info("run %s: %s; %s", order.run, ended, decision.reason)
-            self._clock.sleep(decision.wait_s)
-            go = Go(is_restart=run is not None, decided=decided)
+    def _judge(self, order: Order, terms: Terms, failure: Failure, starts: int) -> Go:
+        """Decide about the end of a life; gives the word for the next, or raises for a person."""
+        run, decided = self._opened.reader.find(order.run), None
+        if run is None:
+            decision = self._unborn(order, failure, starts)
+        else:
+            self._refuse_waiting(run)
+            if self._opened.leases.is_held(run.row.no):
+                raise RunHeld(order.run, str(run.body.holder), "a moment ago")
+            decided = self._decide(order, run, failure, terms)
+            failure, decision = decided.failure, decided.decision
+        terms.happening(str(decision.action), _facts(order, failure, decision))
+        if decision.action is not Action.RESTART:
+            raise self._give_to_person(order, run, decided, decision, failure)
+        log.info("run %s: %s; %s", order.run, failure.what, decision.reason)
+        terms.rest(self._clock, decision.wait_s)
+        return Go(is_restart=run is not None, decided=decided)
 
-    def _live(self, order: Order, terms: Terms, go: Go, spare: Spare) -> tuple[Ended, Failure]:
+    def _live(self, order: Order, terms: Terms, go: Go, spare: Spare) -> Failure:
         """One life in a child; how it ended."""
         child = spare.take()
         child.begin(go)
         terms.happening("start", {"run": order.run, "pid": child.process.pid})
         try:
             watch = Watch(self._opened, self._clock, child, order.run, terms.stall_s)
-            ended = watch.wait(spare.prepare if terms.has_spare else lambda: None)
+            ended = watch.wait(terms.attend(spare.prepare))
         finally:
             child.stop()
         rules = order.agent.rules
-        failure = child.heard.failure or classify(ended, rules=rules, now=self._clock.now())
-        return ended, failure
+        return child.heard.failure or classify(ended, rules=rules, now=self._clock.now())
 
     def _errand(self, order: Order, terms: Terms) -> Errand:
         args = values.encode((list(order.args), dict(order.kwargs)), path="arguments of the run")
@@ -162,7 +203,7 @@ class Supervisor:
             raise Damaged(f"run {run.body.id}", "it stopped but its journal does not say why")
         return last
 
-    def _await_lease(self, id_: str) -> None:
+    def _await_lease(self, id_: str, terms: Terms) -> None:
         """Wait for a child whose supervisor was killed; `RunHeld` if it is somebody else."""
         began = self._clock.monotonic()
         while True:
@@ -171,7 +212,7 @@ class Supervisor:
                 return
             if self._clock.monotonic() - began > ORPHAN_S_MAX:
                 raise RunHeld(id_, str(run.body.holder), "before this supervisor began")
-            self._clock.sleep(LOOK_S)
+            terms.rest(self._clock, LOOK_S)
 
 
 def _facts(order: Order, failure: Failure, decision: Decision) -> dict[str, object]:

@@ -1,0 +1,173 @@
+"""Recovers every run of a store whose process is gone, a few at a time, as a service does."""
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from holdfast.clock import Clock
+from holdfast.engine.agents import Agent
+from holdfast.engine.order import Order
+from holdfast.engine.supervise import Supervisor, Terms
+from holdfast.errors import HoldfastError, RunHeld, UnknownAgent
+from holdfast.model.run import Status
+from holdfast.store.open import Opened
+from holdfast.store.reader import Run as StoredRun
+
+LOOK_S = 1.0
+"""How often the store is looked at; a run is taken when two looks have found nobody at it."""
+FIRST_LOOK_S = 0.5
+STARTS_PER_WORKER, STARTS_WINDOW_S = 4, 10.0
+"""How many processes are started in that time at most: a storm of restarts is damped."""
+
+Find = Callable[[str, str], Agent[..., Any]]
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """How a store is watched: with how many processes, and whether once or on and on."""
+
+    workers: int = 4
+    is_once: bool = False
+
+
+class Watcher:
+    """Watches one store. Agents are found by `find`, among the modules the operator named."""
+
+    def __init__(
+        self, opened: Opened, supervisor: Supervisor, clock: Clock, find: Find, terms: Terms
+    ) -> None:
+        self._opened, self._supervisor, self._clock = opened, supervisor, clock
+        self._find, self._terms = find, terms
+        self._lock = threading.Lock()
+        self._working: dict[str, threading.Thread] = {}
+        self._left_alone: dict[str, int] = {}
+        self._suspects: dict[str, int] = {}
+        self._oldest_open = 0
+        self._ended: dict[str, str] = {}
+
+    def watch(self, plan: Plan) -> dict[str, str]:
+        """Recover runs until told to stop (`KeyboardInterrupt`); once: until none is left.
+
+        Gives each run that was recovered, and what came of it.
+        """
+        damper = Damper(plan.workers * STARTS_PER_WORKER, STARTS_WINDOW_S)
+        looks = 0
+        try:
+            while True:
+                due = self._look()
+                looks += 1
+                for run in due:
+                    self._await_worker(plan.workers, damper)
+                    self._begin(run)
+                if plan.is_once and looks > 1 and not due and not self._busy():
+                    return dict(self._ended)
+                self._terms.rest(self._clock, FIRST_LOOK_S if looks == 1 else LOOK_S)
+        finally:
+            for thread in list(self._working.values()):
+                thread.join()
+
+    def _look(self) -> list[StoredRun]:
+        """Runs that two looks in a row found without a holder, under the same epoch; oldest first.
+
+        Below the oldest run that is not finished nothing is read again.
+        """
+        suspects: dict[str, int] = {}
+        due: list[StoredRun] = []
+        oldest = None
+        for run in self._opened.reader.runs():
+            if run.row.no < self._oldest_open:
+                break
+            if run.body.status is not Status.FINISHED:
+                oldest = run.row.no
+            if not self._is_abandoned(run):
+                continue
+            if self._suspects.get(run.body.id) == run.row.epoch:
+                due.append(run)
+            suspects[run.body.id] = run.row.epoch
+        self._suspects = suspects
+        self._oldest_open = self._oldest_open if oldest is None else oldest
+        return due[::-1]
+
+    def _is_abandoned(self, run: StoredRun) -> bool:
+        """Whether the run is unfinished and nobody is at it, here or elsewhere."""
+        id_ = run.body.id
+        with self._lock:
+            is_known = id_ in self._working or self._left_alone.get(id_) == run.row.epoch
+        return (
+            run.body.status is Status.RUNNING
+            and not is_known
+            and not self._opened.leases.is_held(run.row.no)
+        )
+
+    def _busy(self) -> bool:
+        with self._lock:
+            return bool(self._working)
+
+    def _await_worker(self, workers: int, damper: "Damper") -> None:
+        """Wait until one more process may be started."""
+        while True:
+            with self._lock:
+                is_free = len(self._working) < workers
+            if is_free and damper.may_start(self._clock.monotonic()):
+                return
+            self._terms.rest(self._clock, FIRST_LOOK_S / 5)
+
+    def _begin(self, run: StoredRun) -> None:
+        body = run.body
+        try:
+            agent = self._find(body.agent, body.module)
+        except UnknownAgent as error:
+            self._leave_alone(run, "unknown agent", error)
+            return
+        order = Order(agent=agent, run=body.id)
+        thread = threading.Thread(
+            target=self._recover, args=(run, order), name=f"holdfast-{body.id}"
+        )
+        with self._lock:
+            self._working[body.id] = thread
+        thread.start()
+
+    def _recover(self, run: StoredRun, order: Order) -> None:
+        outcome = "finished"
+        try:
+            self._supervisor.recover(order, self._terms)
+        except RunHeld as error:
+            outcome = "held"
+            self._tell(outcome, run, error)
+        except KeyboardInterrupt:
+            outcome = "stopped"
+        except HoldfastError as error:
+            outcome = type(error).__name__
+            self._tell("person", run, error)
+        with self._lock:
+            self._ended[order.run] = outcome
+            del self._working[order.run]
+
+    def _leave_alone(self, run: StoredRun, what: str, error: Exception) -> None:
+        """Say it once; the run is looked at again when somebody else has worked on it."""
+        with self._lock:
+            self._left_alone[run.body.id] = run.row.epoch
+            self._ended[run.body.id] = what
+        self._tell(what, run, error)
+
+    def _tell(self, what: str, run: StoredRun, error: Exception) -> None:
+        self._terms.happening(what, {"run": run.body.id, "error": str(error)})
+
+
+class Damper:
+    """Lets no more than `limit` starts happen in `window_s` seconds."""
+
+    def __init__(self, limit: int, window_s: float) -> None:
+        self._limit, self._window_s = limit, window_s
+        self._starts: deque[float] = deque()
+
+    def may_start(self, now: float) -> bool:
+        """Whether one may start now; counts it if so."""
+        while self._starts and now - self._starts[0] >= self._window_s:
+            self._starts.popleft()
+        if len(self._starts) >= self._limit:
+            return False
+        self._starts.append(now)
+        return True
