@@ -185,7 +185,7 @@ def test_what_cannot_be_asked_is_refused_in_words(
 def test_an_answer_that_is_no_option_is_refused_and_the_question_stays_open(stage: Stage) -> None:
     id_ = waits(stage, shipper)
 
-    with pytest.raises(holdfast.UsageError, match="it takes 'yes', 'no'"):
+    with pytest.raises(holdfast.UsageError, match="it takes 'yes' or 'no'"):
         answer(stage, id_, "perhaps")
 
     answer(stage, id_, "no")

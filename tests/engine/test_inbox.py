@@ -139,14 +139,14 @@ def test_whoever_does_not_say_who_they_are_is_the_user_of_the_system(full: Stage
 @pytest.mark.parametrize(
     ("act", "why"),
     [
-        (lambda store, items: store.approve(items[0].id), "is a question: answer it"),
+        (lambda store, items: store.approve(items[0].id), "is a question: answer 'yes' or 'no'"),
         (lambda store, items: store.reject(items[0].id), "is a question: "),
         (lambda store, items: store.answer(items[1].id, "yes"), "is an approval: approve or"),
-        (lambda store, items: store.approve(items[2].id), "in doubt; answer 'happened' or"),
-        (lambda store, items: store.answer(items[2].id, "perhaps"), "in doubt; answer"),
+        (lambda store, items: store.approve(items[2].id), "is a doubt: answer 'happened' or"),
+        (lambda store, items: store.answer(items[2].id, "perhaps"), "it takes 'happened'"),
         (
             lambda store, items: store.answer(items[2].id, "not done", outcome=1),
-            "has no outcome",
+            "only an effect that happened has an outcome",
         ),
         (lambda store, items: store.answer(items[0].id, "yes", by=" "), "a name is printable"),
         (lambda store, items: store.answer(items[0].id, "yes", by="x" * 201), "a name is"),
@@ -171,6 +171,66 @@ def test_an_expired_question_is_no_longer_open(full: Stage, clock: ManualClock) 
     assert "no" == full.live(asker, id="asker")
     with full.open() as store:
         assert ["approval", "doubt"] == [item.kind for item in store.inbox()]
+
+
+def test_a_run_that_nothing_may_recover_is_listed_until_it_goes_on_or_is_dismissed(
+    stage: Stage,
+) -> None:
+    class Odd(Exception):
+        """What no rule knows."""
+
+    is_mended: list[bool] = []
+
+    @holdfast.agent
+    def odd(run: holdfast.Run) -> str:
+        if not is_mended:
+            raise Odd("never seen")
+        return run.id
+
+    for id_ in ("one", "two"):
+        assert isinstance(stage.fault(odd, id=id_), holdfast.RunFailed)
+    with stage.open() as store:
+        one, two = store.inbox()
+        assert ("escalation", "one", ["dismiss"]) == (one.kind, one.run, one.options)
+        assert "Odd: never seen" in one.text
+        store.answer(two.id, "dismiss", by="ann")
+        assert ["one"] == [item.run for item in store.inbox()]
+        assert ["answered by ann"] == [
+            f"{item.state} by {item.by}" for item in store.inbox(all=True) if item.by
+        ]
+
+        is_mended.append(True)
+        assert "one" == store.restart("one", agent=odd)
+        assert [] == store.inbox()
+
+
+def test_an_effect_that_the_fence_stopped_is_allowed_from_the_inbox(stage: Stage) -> None:
+    sums = [100]
+
+    @holdfast.effect(key="order")
+    def pay(order: str, usd: int) -> str:
+        return f"{usd} for {order}"
+
+    @holdfast.agent
+    def payer(run: holdfast.Run) -> str:
+        for turn in run.turns():
+            if turn == 1:
+                return pay("A-17", sums[0])
+        return ""
+
+    assert "100 for A-17" == stage.live(payer)
+    sums[0] = 50
+    with stage.open() as store:
+        store.fork(RUN, at=f"{RUN}@0", new_id="fork")
+    assert isinstance(stage.fault(payer, id="fork"), holdfast.Blocked)
+    with stage.open() as store:
+        [item] = store.inbox()
+        assert ("block", "fork", ["allow"]) == (item.kind, item.run, item.options)
+        store.answer("fork", "allow", by="ann")
+
+    assert "50 for A-17" == stage.live(payer, id="fork")
+    with stage.open() as store:
+        assert [] == store.inbox()
 
 
 def test_a_large_answer_survives_garbage_collection(stage: Stage) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from holdfast.cli.grid import Grid
 from holdfast.cli.text import duration, moment, short
 from holdfast.cli.values import to_json
-from holdfast.engine.inbox import DOUBT, Item
+from holdfast.engine.item import DOUBT, Item
 from holdfast.report.event import when
 
 COLUMNS = ("id", "kind", "run", "since", "expires", "state", "question")
@@ -21,6 +21,8 @@ def command(item: Item) -> list[str]:
                 f"holdfast inbox answer {item.id} happened --outcome JSON",
                 f"holdfast inbox answer {item.id} 'not done'",
             ]
+        case "escalation":
+            return [f"holdfast restart {item.run}", f"holdfast inbox answer {item.id} dismiss"]
         case _:
             options = item.options or ["ANSWER"]
             return [f"holdfast inbox answer {item.id} {_word(option)}" for option in options]

@@ -9,7 +9,7 @@ from holdfast.cli.items import waiting
 from holdfast.cli.stores import INTERRUPTED
 from holdfast.cli.text import clock, duration, moment, plural, short, size
 from holdfast.engine.budget import Balance
-from holdfast.engine.inbox import Item
+from holdfast.engine.item import Item
 from holdfast.model.decision import Decision
 from holdfast.model.run import Status
 from holdfast.report.event import Event

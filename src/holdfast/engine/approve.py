@@ -5,7 +5,8 @@ from typing import Any
 
 import msgspec
 
-from holdfast.engine.ask import APPROVAL, Wanted, ask
+from holdfast.engine.ask import Wanted, ask
+from holdfast.engine.item import APPROVAL
 from holdfast.engine.question import KEY, Question, show
 from holdfast.engine.session import Frame
 from holdfast.errors import Expired, Rejected, UsageError

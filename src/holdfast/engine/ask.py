@@ -14,6 +14,7 @@ import msgspec
 
 from holdfast.capture.digest import digest
 from holdfast.engine.brief import brief
+from holdfast.engine.item import QUESTION
 from holdfast.engine.question import DIGEST_BYTES, Question
 from holdfast.engine.reading import Record, key_of
 from holdfast.engine.session import Frame, Session
@@ -29,8 +30,6 @@ from holdfast.store.open import Opened
 from holdfast.store.reader import History
 from holdfast.store.reader import Run as StoredRun
 
-QUESTION: Final = "question"
-APPROVAL: Final = "approval"
 TEXT_CHARS_MAX = 10_000
 OPTIONS_MAX = 100
 ID_CHARS = 16
@@ -158,9 +157,10 @@ def _hear(session: Session, asked: Questioned) -> Heard:
 
 def _run_out(ledger: Ledger, run: str, asked: Questioned, key: bytes, now: float) -> Said:
     """Record that the time ran out, unless somebody has spoken: from then on nobody can."""
+    about = About(run=run, id=asked.id, kind=asked.kind, text=asked.text, asked=asked.at)
 
     def make(standing: Standing) -> Said | None:
-        return None if key in standing.words else word(asked, run, key, "expired", at=now)
+        return None if key in standing.words else word(about, key, "expired", at=now)
 
     return ledger.add(now, make).words[key]
 
@@ -192,9 +192,18 @@ def is_expired(asked: Questioned, now: float) -> bool:
     return asked.expires is not None and now >= asked.expires
 
 
+class About(msgspec.Struct, frozen=True, kw_only=True):
+    """What a word is about, as the ledger tells it to people."""
+
+    run: str
+    id: str
+    kind: str
+    text: str
+    asked: float
+
+
 def word(
-    asked: Questioned,
-    run: str,
+    about: About,
     key: bytes,
     what: str,
     *,
@@ -203,14 +212,14 @@ def word(
     by: str | None = None,
     note: str | None = None,
 ) -> Said:
-    """The ledger's entry on a question."""
+    """The ledger's entry on something that waits."""
     return Said(
         key=key,
-        id=asked.id,
-        run=run,
-        kind=asked.kind,
-        text=asked.text,
-        asked=asked.at,
+        id=about.id,
+        run=about.run,
+        kind=about.kind,
+        text=about.text,
+        asked=about.asked,
         word=what,
         value=value,
         by=by,

@@ -1,24 +1,24 @@
 """The inbox: questions, approvals and effects in doubt that wait for a person, and the answers."""
 
-import datetime as dt
-import os
-import pwd
 from collections.abc import Callable, Iterator
 
-import msgspec
-
 from holdfast.clock import Clock
-from holdfast.engine.ask import (
+from holdfast.engine.ask import About, is_expired, open_questions, question_key, word
+from holdfast.engine.item import (
     APPROVAL,
-    QUESTION,
-    is_expired,
-    open_questions,
-    question_key,
-    word,
+    DOUBT,
+    HAPPENED,
+    NOT_DONE,
+    Item,
+    Word,
+    check,
+    moment,
+    name_of,
 )
 from holdfast.engine.question import show
 from holdfast.engine.resolve import Verdict, doubts
-from holdfast.errors import AlreadyAnswered, NotStorable, UnknownQuestion, UsageError
+from holdfast.engine.trouble import STOPPED, trouble
+from holdfast.errors import AlreadyAnswered, NotStorable, UnknownQuestion
 from holdfast.model.journal import Call, Intended, Questioned
 from holdfast.model.ledger import Said
 from holdfast.model.run import Status
@@ -27,44 +27,6 @@ from holdfast.store.codec import values
 from holdfast.store.ledger import Ledger
 from holdfast.store.open import Opened
 from holdfast.store.reader import Run
-
-DOUBT = "doubt"
-HAPPENED = "happened"
-NOT_DONE = "not done"
-NAME_CHARS_MAX = 200
-
-
-class Item(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that waits for a person, or waited.
-
-    `kind` is question, approval or doubt; `state` is open, answered, approved, rejected or
-    expired; `arguments` are those of the effect that is to be approved or is in doubt. Times are
-    seconds since 1970.
-    """
-
-    id: str
-    kind: str
-    run: str
-    text: str
-    state: str = "open"
-    options: list[str] = msgspec.field(default_factory=list)
-    arguments: dict[str, object] | None = None
-    default: object = None
-    since: float
-    expires: float | None = None
-    answer: object = None
-    by: str | None = None
-    note: str | None = None
-    at: float | None = None
-
-
-class Word(msgspec.Struct, frozen=True, kw_only=True):
-    """What a person says of an item: answered (with a value), approved or rejected."""
-
-    what: str
-    value: object = None
-    by: str | None = None
-    note: str | None = None
 
 
 class Inbox:
@@ -111,6 +73,10 @@ class Inbox:
             for each in asked:
                 if self._key(run, each.id) not in words:
                     yield self._question(run, each)
+        if run.body.status in STOPPED:
+            for item in trouble(reader, run):
+                if self._key(run, item.id) not in self._ledger(run).read().words:
+                    yield item
 
     def _is_left(self, run: Run) -> bool:
         """Whether a process that is gone may have left a question behind without its end."""
@@ -163,29 +129,24 @@ class Inbox:
             )
 
     def say(self, run: Run, item: Item, said: Word) -> None:
-        """Record a person's word on an open question; the first one stands."""
-        id_ = item.id
-        asked = next(
-            (each for each in open_questions(self._opened.reader.history(run)) if each.id == id_),
-            None,
-        )
-        if asked is None:
-            if item.at is None:
-                raise UnknownQuestion(id_, str(self._opened.path))
-            raise AlreadyAnswered(id_, item.state, item.by or "", _moment(item.at))
-        value = _value(asked, said)
+        """Record a person's word on what waits; the first one stands."""
+        if item.at is not None:
+            raise AlreadyAnswered(item.id, item.state, item.by or "", moment(item.at))
+        check(item, said)
+        value = None if item.kind == APPROVAL else values.encode(said.value, path="the answer")
         kept = None if value is None else self._opened.chunks.keep(value)
-        key, now, by = self._key(run, id_), self._clock.now(), _name(said.by)
+        key, now, by = self._key(run, item.id), self._clock.now(), name_of(said.by)
 
         def make(standing: Standing) -> Said:
             known = standing.words.get(key)
             if known is not None:
-                raise AlreadyAnswered(id_, known.word, known.by or "", _moment(known.at))
-            if asked.expires is not None and is_expired(asked, now):
-                raise AlreadyAnswered(id_, "expired", "", _moment(asked.expires))
-            return word(
-                asked, run.body.id, key, said.what, at=now, value=kept, by=by, note=said.note
+                raise AlreadyAnswered(item.id, known.word, known.by or "", moment(known.at))
+            if item.expires is not None and now >= item.expires:
+                raise AlreadyAnswered(item.id, "expired", "", moment(item.expires))
+            about = About(
+                run=run.body.id, id=item.id, kind=item.kind, text=item.text, asked=item.since
             )
+            return word(about, key, said.what, at=now, value=kept, by=by, note=said.note)
 
         self._ledger(run).add(now, make)
 
@@ -213,44 +174,6 @@ class Inbox:
 
 def verdict_of(item: Item, said: Word, outcome: object) -> Verdict:
     """What an answer says of an effect in doubt."""
-    if said.what != "answered" or said.value not in item.options:
-        known = " or ".join(map(repr, item.options))
-        raise UsageError(f"{item.id} is an effect in doubt; answer {known}")
+    check(item, said, outcome)
     happened = said.value == HAPPENED
-    if outcome is not None and not happened:
-        raise UsageError(f"an effect that was {NOT_DONE} has no outcome")
-    return Verdict(key=item.id, happened=happened, outcome=outcome, by=_name(said.by))
-
-
-def _value(asked: Questioned, said: Word) -> bytes | None:
-    """The value of an answer; `UsageError` where the word does not fit the question."""
-    if (asked.kind == APPROVAL) != (said.what != "answered"):
-        how = "approve or reject it" if asked.kind == APPROVAL else "answer it"
-        raise UsageError(f"{asked.id} is {_a(asked.kind)}: {how}")
-    if asked.kind != QUESTION:
-        return None
-    if asked.options and said.value not in asked.options:
-        known = ", ".join(map(repr, asked.options))
-        raise UsageError(f"{said.value!r} is not an answer to {asked.id}; it takes {known}")
-    return values.encode(said.value, path="the answer")
-
-
-def _a(kind: str) -> str:
-    return f"an {kind}" if kind == APPROVAL else f"a {kind}"
-
-
-def _name(by: str | None) -> str:
-    """Who says it: as given, else the user of the operating system."""
-    if by is None:
-        try:
-            return pwd.getpwuid(os.getuid()).pw_name
-        except KeyError:
-            return f"uid {os.getuid()}"
-    if not by.strip() or len(by) > NAME_CHARS_MAX or not by.isprintable():
-        msg = f"a name is printable text of at most {NAME_CHARS_MAX} characters, not {by!r}"
-        raise UsageError(msg)
-    return by
-
-
-def _moment(at: float) -> str:
-    return f"{dt.datetime.fromtimestamp(at, dt.UTC):%Y-%m-%d %H:%M:%S} UTC"
+    return Verdict(key=item.id, happened=happened, outcome=outcome, by=name_of(said.by))

@@ -24,7 +24,7 @@ from holdfast.engine.resolve import Permit, Verdict, allow, resolve
 from holdfast.engine.rollback import Rollbacks
 from holdfast.engine.run import Run
 from holdfast.engine.session import Frame, Session, is_loop_running
-from holdfast.errors import HoldfastError, InDoubt, NestedCall, Waiting, WrongLoop
+from holdfast.errors import HoldfastError, NestedCall, RunStopped, WrongLoop
 from holdfast.model.decision import Decision
 from holdfast.ondemand import OnDemand
 from holdfast.store.open import Opened
@@ -71,12 +71,12 @@ class Lives:
     def _carry_out(self, order: Order, begun_with: Callable[[Session], None]) -> Any:  # noqa: ANN401
         try:
             return self._live(order, begun_with)
-        except (Waiting, InDoubt) as stopped:
-            self._notify(stopped.run)
+        except RunStopped:
+            self._notify(order.run)
             raise
 
     def _notify(self, run: str) -> None:
-        """The run was let go and waits for a person: say so, if anybody is to be told."""
+        """The run was let go and may wait for a person: say so, if anybody is to be told."""
         if self.notifier is not None:
             self.notifier.tell_of(run)
 
@@ -108,8 +108,8 @@ class Lives:
                 return await asyncio.to_thread(self._carry_out, order, leash.tie)
         try:
             return await self._alive(order)
-        except (Waiting, InDoubt) as stopped:
-            await asyncio.to_thread(self._notify, stopped.run)
+        except RunStopped:
+            await asyncio.to_thread(self._notify, order.run)
             raise
 
     async def _alive(self, order: Order) -> Any:  # noqa: ANN401 the agent's own result
@@ -182,9 +182,12 @@ class Lives:
         _refuse_nested(order)
         known = self._launcher.known(order)
         if known is None:
-            supervising.Supervisor(self._opened, self._launcher, self._clock).carry_out(
-                order, terms
-            )
+            supervisor = supervising.Supervisor(self._opened, self._launcher, self._clock)
+            try:
+                supervisor.carry_out(order, terms)
+            except RunStopped:
+                self._notify(order.run)
+                raise
             known = self._launcher.known(order)
         assert known is not None
         return known.value

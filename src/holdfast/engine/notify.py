@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from holdfast.clock import Clock
-from holdfast.engine.inbox import Inbox, Item
+from holdfast.engine.inbox import Inbox
+from holdfast.engine.item import Item
 from holdfast.engine.logs import log
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.model.ledger import Notified

@@ -7,7 +7,8 @@ from holdfast.clock import Clock
 from holdfast.engine import agents
 from holdfast.engine.agents import Agent
 from holdfast.engine.fork import Fork
-from holdfast.engine.inbox import DOUBT, Inbox, Item, Word, verdict_of
+from holdfast.engine.inbox import Inbox, verdict_of
+from holdfast.engine.item import BLOCK, DOUBT, Item, Word, check, name_of
 from holdfast.engine.life import Lives
 from holdfast.engine.naming import point_name, run_id
 from holdfast.engine.order import Order
@@ -166,7 +167,7 @@ class Verbs(Readings):
         self._lives.resolve(self._found(id), verdict)
 
     def inbox(self, *, all: bool = False) -> list[Item]:  # noqa: A002 the public word
-        """What waits for a person, oldest first: questions, approvals, effects in doubt.
+        """What waits for a person, oldest first: questions, approvals, doubts, escalations.
 
         `all` lists what was answered too.
         """
@@ -184,7 +185,8 @@ class Verbs(Readings):
         """Answer what waits in the inbox under `id`, or under an id that begins so.
 
         A question takes its answer; an effect in doubt takes "happened", with its outcome, or
-        "not done". The first answer stands. `by` is who says it, else the user of this process.
+        "not done"; one that the fence stopped takes "allow", an escalation "dismiss". The first
+        answer stands. `by` is who says it, else the user of this process.
         """
         self._refuse_if_closed()
         return self._said(self._inbox.find(id), Word(what="answered", value=value, by=by), outcome)
@@ -212,10 +214,14 @@ class Verbs(Readings):
 
     def _said(self, item: Item, word: Word, outcome: object = None) -> Item:
         run = self._found(item.run)
-        if item.kind != DOUBT:
-            self._inbox.say(run, item, word)
-        else:
+        if item.kind == DOUBT:
             self._lives.resolve(run, verdict_of(item, word, outcome))
+        elif item.kind == BLOCK:
+            check(item, word, outcome)
+            reason = f"allowed by {name_of(word.by)}"
+            self._lives.allow(run, Permit(key=item.id, reason=reason))
+        else:
+            self._inbox.say(run, item, word)
         return item
 
     def allow(self, id: str, key: str, *, reason: str | None = None) -> None:  # noqa: A002 the public word

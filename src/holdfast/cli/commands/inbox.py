@@ -17,7 +17,8 @@ from holdfast.cli.stores import opened
 from holdfast.clock import SystemClock
 from holdfast.engine.handle import Store
 from holdfast.engine.handle import open as open_store
-from holdfast.engine.inbox import Inbox, Item
+from holdfast.engine.inbox import Inbox
+from holdfast.engine.item import Item
 from holdfast.engine.notify import Told
 from holdfast.errors import UsageError
 from holdfast.model.limits import seconds

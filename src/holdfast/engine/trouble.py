@@ -1,0 +1,51 @@
+"""Runs that stopped for a person to look at, as items of the inbox: escalations and blocks."""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+
+from holdfast.engine.faults import to_exception
+from holdfast.engine.item import ALLOW, BLOCK, DISMISS, ESCALATION, Item
+from holdfast.errors import Blocked
+from holdfast.model.decision import Action
+from holdfast.model.journal import Decided, Entry, Failed
+from holdfast.model.run import Status
+from holdfast.store.reader import Reader, Run
+
+STOPPED = (Status.FAILED, Status.DIVERGED, Status.BLOCKED)
+"""How a run may have ended so that somebody has to look at it."""
+
+
+def trouble(reader: Reader, run: Run) -> Iterator[Item]:
+    """What a person has to look at in a run that has stopped; known by its newest row."""
+    placed = reader.row(reader.end(run.row.head))
+    if run.body.status is Status.BLOCKED:
+        yield from _block(run, placed.row.entries)
+        return
+    for entry in placed.row.entries:
+        if isinstance(entry, Decided) and entry.decision.action is Action.ESCALATE:
+            name = run.body.id.encode("utf-8", "surrogatepass") + placed.id.to_bytes(8, "big")
+            made = hashlib.sha256(b"escalation" + reader.store_id + name).hexdigest()[:16]
+            text = f"{entry.failure.what}: {entry.decision.reason}"
+            yield Item(
+                id=made,
+                kind=ESCALATION,
+                run=run.body.id,
+                text=text,
+                options=[DISMISS],
+                since=entry.at,
+            )
+
+
+def _block(run: Run, entries: Sequence[Entry]) -> Iterator[Item]:
+    for entry in entries:
+        error = to_exception(entry.error) if isinstance(entry, Failed) else None
+        if isinstance(entry, Failed) and isinstance(error, Blocked):
+            text = f"do {error.effect} although {error.standing} {error.how}?"
+            yield Item(
+                id=error.key,
+                kind=BLOCK,
+                run=run.body.id,
+                text=text,
+                options=[ALLOW],
+                since=entry.at,
+            )
