@@ -37,6 +37,8 @@ from holdfast.errors import (
     RunHeld,
     RunShared,
     RunStopped,
+    SecretFound,
+    SecretMissing,
     StepError,
     StoreBusy,
     StoreChanged,
@@ -69,6 +71,7 @@ if TYPE_CHECKING:
     from holdfast.engine.register import register
     from holdfast.engine.repair import Repair, plan_repair
     from holdfast.engine.run import Run
+    from holdfast.engine.secrets import Secret, redact, secret
     from holdfast.engine.validate import validate
     from holdfast.model.decision import Action, Decision
     from holdfast.model.failure import Ended, Failure, FailureKind
@@ -76,6 +79,7 @@ if TYPE_CHECKING:
     from holdfast.model.limits import SLA, Every, Retry, every
     from holdfast.model.rollback import Rolled, Taken
     from holdfast.model.run import RunInfo, Status
+    from holdfast.model.secrets import SecretRules
     from holdfast.policy.retention import Retention
     from holdfast.store.codec.values import migrate
 else:
@@ -98,6 +102,9 @@ else:
             "Rolled": "holdfast.model.rollback",
             "Taken": "holdfast.model.rollback",
             "Run": "holdfast.engine.run",
+            "Secret": "holdfast.engine.secrets",
+            "redact": "holdfast.engine.secrets",
+            "secret": "holdfast.engine.secrets",
             "validate": "holdfast.engine.validate",
             "Action": "holdfast.model.decision",
             "Decision": "holdfast.model.decision",
@@ -111,6 +118,7 @@ else:
             "every": "holdfast.model.limits",
             "RunInfo": "holdfast.model.run",
             "Status": "holdfast.model.run",
+            "SecretRules": "holdfast.model.secrets",
             "migrate": "holdfast.store.codec.values",
             "Retention": "holdfast.policy.retention",
         }
@@ -165,6 +173,10 @@ __all__ = [
     "RunInfo",
     "RunShared",
     "RunStopped",
+    "Secret",
+    "SecretFound",
+    "SecretMissing",
+    "SecretRules",
     "Status",
     "StepError",
     "Store",
@@ -195,7 +207,9 @@ __all__ = [
     "open",
     "plain",
     "plan_repair",
+    "redact",
     "register",
+    "secret",
     "step",
     "validate",
 ]

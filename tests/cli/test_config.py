@@ -120,6 +120,7 @@ def test_config_show_prints_each_value_with_its_origin(shop: Shop) -> None:
         ["notify_webhook", "(none)", "default"],
         ["notify_command", "(none)", "default"],
         ["notify_key", "(none)", "default"],
+        ["secrets", "redact", "default"],
     ] == lines
     assert {"store": "default", "output": "--output"}.items() <= {
         setting["key"]: setting["origin"] for setting in told.data["settings"]

@@ -20,8 +20,10 @@ from holdfast import errors
 from holdfast.capture.fixed import BASIC, Value, is_fixed
 from holdfast.capture.hashes import GROUP, DictCache, ListCache, buckets_for, hash_groups
 from holdfast.capture.node import KINDS, LOOSE, Tracker, step
+from holdfast.capture.packable import is_packable
 from holdfast.capture.tracked import TrackedDict, TrackedList
 from holdfast.store.codec import values
+from holdfast.store.codec.vault import vault
 
 _DIGEST: Final = 0
 _CANONICAL: Final = 1
@@ -243,18 +245,16 @@ def _tokens(items: Iterable[Any]) -> tuple[list[Any], bool]:
 
 def _packed(tokens: list[Any]) -> bytes:
     try:
-        return _pack(tokens)
+        data = _pack(tokens)
     except (UnicodeEncodeError, OverflowError):
         # Lone surrogates and integers beyond 64 bits are the codec's business.
         return _pack([_packable(token) for token in tokens])
+    # So are secrets: what is hashed is what is stored, so that a renewed one changes nothing.
+    return _pack([_packable(token) for token in tokens]) if vault.may_hold(data) else data
 
 
 def _packable(token: object) -> object:
-    try:
-        _pack(token)
-    except (UnicodeEncodeError, OverflowError):
-        return Ext(_CANONICAL, values.canonical(token, path=""))
-    return token
+    return token if is_packable(token) else Ext(_CANONICAL, values.canonical(token, path=""))
 
 
 _KINDS: Final[dict[type, Callable[[Any], tuple[bytes, bool]]]] = {

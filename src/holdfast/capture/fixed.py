@@ -13,6 +13,9 @@ from uuid import UUID
 
 import msgspec
 
+from holdfast.store.codec.secret import Secret
+from holdfast.store.codec.veil import Veiled, VeiledBytes
+
 Value: TypeAlias = Any
 """Whatever a program keeps in its state, and the containers that hold it there."""
 
@@ -33,6 +36,9 @@ _FIXED = BASIC | {
     PosixPath,
     PurePosixPath,
     EllipsisType,
+    Secret,
+    Veiled,
+    VeiledBytes,
 }
 
 

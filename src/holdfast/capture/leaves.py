@@ -109,11 +109,7 @@ def see(leaf: object, holder: Node, place: object) -> Now:
     """Encode a leaf; raise `NotStorable` or `ChangedOutside`, naming its place, if it cannot be."""
     if type(leaf) is dict or type(leaf) is list:
         raise errors.ChangedOutside(where(holder))  # set without the methods of its container
-    try:
-        data = values.encode(leaf, path="")
-    except errors.NotStorable as error:
-        path = where(holder) + step(place) + error.path
-        raise errors.NotStorable(path, error.type_name, error.why) from error
+    data = values.encode(leaf, path=lambda: where(holder) + step(place))
     return Now(leaf, data, sha256(data).digest())
 
 

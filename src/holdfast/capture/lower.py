@@ -11,6 +11,7 @@ from holdfast.capture import wire
 from holdfast.capture.fixed import BASIC, Value, is_fixed
 from holdfast.capture.leaves import Leaves, Now
 from holdfast.capture.node import KINDS, Node, children, is_flat, path_below, step
+from holdfast.capture.packable import is_packable
 from holdfast.capture.places import Named, name
 from holdfast.store.chunks import CHUNK_BYTES_MIN, Chunks
 from holdfast.store.codec import values
@@ -154,13 +155,10 @@ class Lowering:
 
     def key(self, mapping: object, key: object) -> Value:
         """Give what stands for a key; one that could not be found again is refused."""
-        if type(key) in BASIC and key == key:  # noqa: PLR0124 NaN is not equal to itself
-            return self._packable(key)
-        try:
-            data = values.encode(key, path="")
-        except errors.NotStorable as error:
-            path = self._place_of(mapping) + step(key) + error.path
-            raise errors.NotStorable(path, error.type_name, error.why) from error
+        is_basic = type(key) in BASIC and key == key  # noqa: PLR0124 NaN is not equal to itself
+        if is_basic and (not self._is_careful or is_packable(key)):
+            return key
+        data = values.encode(key, path=lambda: self._place_of(mapping) + step(key))
         if values.decode(data) != key:
             path = self._place_of(mapping) + step(key)
             why = "it does not equal itself once stored, so it is no key that is found again"
@@ -178,18 +176,19 @@ class Lowering:
 
     def _basic(self, value: Value) -> Value:
         if type(value) in _LONG and len(value) * _BYTES_PER_CHARACTER >= CHUNK_BYTES_MIN:
-            data = values.encode(value, path="")
+            data = self._encoded(value)
             kept = self._kept(data)
             if kept is not data:
                 return Ext(wire.FIXED, kept)
         return self._packable(value)
 
     def _packable(self, value: Value) -> Value:
-        try:
-            wire.pack(value)
-        except (UnicodeEncodeError, OverflowError):
-            return Ext(wire.FIXED, values.encode(value, path=""))
-        return value
+        if is_packable(value):
+            return value
+        return Ext(wire.FIXED, self._encoded(value))
+
+    def _encoded(self, leaf: object) -> bytes:
+        return values.encode(leaf, path=lambda: self._place_of(leaf))
 
     def _kept(self, data: bytes) -> bytes:
         """Give the codec's bytes, or a reference under which they are durable now."""
@@ -200,11 +199,7 @@ class Lowering:
             # Only what goes around the methods of a container leaves a plain one in it.
             raise errors.ChangedOutside(self._place_of(leaf))
         if is_fixed(leaf):
-            try:
-                return Ext(wire.FIXED, self._kept(values.encode(leaf, path="")))
-            except errors.NotStorable as error:
-                path = self._place_of(leaf) + error.path
-                raise errors.NotStorable(path, error.type_name, error.why) from error
+            return Ext(wire.FIXED, self._kept(self._encoded(leaf)))
         self._links += 1
         known = self._known_leaf(leaf)
         if known is not None:

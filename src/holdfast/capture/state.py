@@ -22,6 +22,7 @@ from holdfast.capture.places import At, Place
 from holdfast.capture.reach import reach
 from holdfast.capture.tracked import TrackedDict, TrackedList
 from holdfast.store.chunks import CHUNK_BYTES_MIN, Chunks
+from holdfast.store.codec.vault import vault
 
 T = TypeVar("T", bound=bytes | None)
 
@@ -215,7 +216,7 @@ class State:
         *,
         is_base: bool = False,
     ) -> tuple[T, Lowering]:
-        """Run `build`, a second time with care if a text or integer is beyond msgpack, or large."""
+        """Run `build`, again with care where a value is beyond msgpack, large or secret."""
         is_careful = False
         while True:
             lowering = Lowering(
@@ -231,7 +232,7 @@ class State:
             )
             try:
                 data = build(lowering)
-                if is_careful or self._aside is None or not _may_hold_large(data):
+                if is_careful or not self._needs_care(data):
                     self._check(data, is_base=is_base)
                     return data, lowering
                 lowering.undo()
@@ -247,6 +248,12 @@ class State:
             except BaseException:
                 lowering.undo()
                 raise
+
+    def _needs_care(self, data: bytes | None) -> bool:
+        """Whether something in a save may be large, or secret."""
+        if data is None:
+            return False
+        return vault.may_hold(data) or (self._aside is not None and _may_hold_large(data))
 
     def _check(self, data: bytes | None, *, is_base: bool) -> None:
         """In checking mode, compare what a save would restore with what is there."""

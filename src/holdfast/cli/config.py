@@ -15,6 +15,7 @@ from typing import Any
 from holdfast.errors import BadConfig
 
 FORMATS = ("table", "json", "jsonl")
+SECRETS = ("redact", "strict")
 FILE = "holdfast.toml"
 PREFIX = "HOLDFAST_"
 SWITCHES = {"HOLDFAST_TRACEBACK", "HOLDFAST_FAILPOINT", "HOLDFAST_PASSPHRASE"}
@@ -38,7 +39,7 @@ class Setting:
     @property
     def shown(self) -> object:
         """The value, unless its name or its shape says that it is not for other eyes."""
-        return hide(self.key, self.value)
+        return self.value if self.key == "secrets" else hide(self.key, self.value)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -67,6 +68,11 @@ class Config:
     def output(self) -> str:
         """How results are printed: table, json or jsonl."""
         return str(self.settings["output"].value)
+
+    @property
+    def secrets(self) -> str:
+        """What to do with values that look secret: redact or strict."""
+        return str(self.settings["secrets"].value)
 
 
 def load(flags: Mapping[str, Any], environ: Mapping[str, str], cwd: Path) -> Config:
@@ -157,8 +163,9 @@ def _check(key: str, value: object, where: str) -> Any:  # noqa: ANN401 a settin
         return shlex.join(map(str, value))
     if not isinstance(value, str) or not value:
         raise BadConfig(where, "it takes a text that is not empty")
-    if key == "output" and value not in FORMATS:
-        raise BadConfig(where, f"{value!r} is not one of {', '.join(FORMATS)}")
+    known = {"output": FORMATS, "secrets": SECRETS}.get(key)
+    if known is not None and value not in known:
+        raise BadConfig(where, f"{value!r} is not one of {', '.join(known)}")
     if key == "notify_key" and not value.startswith("env:"):
         raise BadConfig(where, "it names the variable that holds the key, as env:NAME")
     return value
@@ -183,4 +190,5 @@ DEFAULTS: Mapping[str, Any] = {
     "notify_webhook": "",
     "notify_command": "",
     "notify_key": "",
+    "secrets": "redact",
 }

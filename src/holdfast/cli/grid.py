@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from holdfast.cli.text import line
+from holdfast.store.codec.veil import redact
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -18,7 +19,7 @@ class Grid:
 
 def aligned(grid: Grid) -> str:
     """A grid as plain text, one row a line, however wide."""
-    rows = [[line(cell) for cell in row] for row in grid.rows]
+    rows = [[line(redact(cell)) for cell in row] for row in grid.rows]
     if grid.has_header:
         rows.insert(0, [name.upper() for name in grid.columns])
     widths = [max((len(row[n]) for row in rows), default=0) for n in range(len(grid.columns))]

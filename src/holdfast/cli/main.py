@@ -14,6 +14,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from holdfast import errors
 from holdfast.cli.output import put, tell
+from holdfast.store.codec.vault import Guard, guarded
 from holdfast.version import VERSION
 
 COMMANDS = {
@@ -94,7 +95,9 @@ def main(args: Sequence[str] | None = None) -> int:
     """Run a command line; returns the exit status."""
     words = sys.argv[1:] if args is None else list(args)
     try:
-        status = _invoke(words)
+        # What is shown to people are references; a run that is carried out gets the values.
+        with guarded(Guard(resolves=False)):
+            status = _invoke(words)
         sys.stdout.flush()
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
@@ -186,7 +189,7 @@ def _top(
 def _explain(error: Exception) -> int:
     """Tell a person what went wrong and what to do next; returns the exit status."""
     if os.environ.get(TRACEBACK):
-        traceback.print_exception(error)
+        tell("".join(traceback.format_exception(error)).rstrip())
     if isinstance(error, typer.TyperException):
         context = getattr(error, "ctx", None)
         path = PROGRAM if context is None else context.command_path

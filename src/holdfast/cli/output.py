@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from holdfast.cli.grid import Grid, aligned
 from holdfast.cli.text import harmless
 from holdfast.cli.values import to_json
+from holdfast.store.codec.veil import redact
 
 __all__ = [
     "Grid",
@@ -60,7 +61,7 @@ def show(grids: Sequence[Grid | str]) -> None:
 
 def put(text: str, *, is_flushed: bool = False) -> None:
     """A line of the result, on stdout; flushed where somebody waits for it."""
-    sys.stdout.write(text + "\n")
+    sys.stdout.write(redact(text) + "\n")
     if is_flushed:
         sys.stdout.flush()
 
@@ -68,7 +69,7 @@ def put(text: str, *, is_flushed: bool = False) -> None:
 def tell(text: str) -> None:
     """A message for people, on stderr."""
     sys.stdout.flush()
-    sys.stderr.write(harmless(text) + "\n")
+    sys.stderr.write(harmless(redact(text)) + "\n")
     sys.stderr.flush()
 
 
@@ -84,6 +85,6 @@ def can_ask() -> bool:
 
 def ask(question: str) -> bool:
     """Ask a person; only an explicit yes is one."""
-    sys.stderr.write(f"{harmless(question)} [y/N] ")
+    sys.stderr.write(f"{harmless(redact(question))} [y/N] ")
     sys.stderr.flush()
     return sys.stdin.readline().strip().lower() in {"y", "yes"}

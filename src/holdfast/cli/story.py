@@ -52,6 +52,8 @@ def header(told: Timeline, status: str, config: Config, beside: Beside, *, is_he
         ("stored", f"{size(told.bytes)} in {plural(told.rows, 'row')}"),
         ("branches", str(told.branches) if told.branches > 1 else ""),
         ("error", told.error or ""),
+        ("redacted", ", ".join(_places(told, "redacted"))),
+        ("degraded", ", ".join(_places(told, "degraded"))),
     ]
     rows += [
         ("degraded", short(f"went on without section {event.name}: {event.error}"))
@@ -69,6 +71,11 @@ def header(told: Timeline, status: str, config: Config, beside: Beside, *, is_he
     elif status == INTERRUPTED or (told.error and not told.doubts):
         rows.append(("next", f"{again} --redo-turn" if status == Status.DIVERGED else again))
     return Grid(columns=("", " "), rows=[row for row in rows if row[1]], has_header=False)
+
+
+def _places(told: Timeline, kind: str) -> list[str]:
+    """Where something was left out, or is missing since a restart."""
+    return list(dict.fromkeys(e.name for e in told.events if e.kind == kind and e.name))
 
 
 def _doubt(doubt: Doubt, again: str, *, is_held: bool) -> list[tuple[str, str]]:

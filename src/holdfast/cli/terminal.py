@@ -12,6 +12,7 @@ from rich.text import Text
 from holdfast.cli.grid import Grid
 from holdfast.cli.text import harmless, line
 from holdfast.clock import Clock
+from holdfast.store.codec.veil import redact
 
 SLOW_S = 1.0
 """What takes longer gets a progress bar."""
@@ -82,7 +83,7 @@ def _console() -> Console:
 
 def _rendered(grid: Grid | str) -> RenderableType:
     if isinstance(grid, str):
-        return Text(harmless(grid))
+        return Text(harmless(redact(grid)))
     table = Table(box=None, show_header=grid.has_header, header_style="bold", pad_edge=False)
     for number, name in enumerate(grid.columns):
         is_last = number == len(grid.columns) - 1
@@ -93,5 +94,5 @@ def _rendered(grid: Grid | str) -> RenderableType:
             overflow="fold" if is_last else "ellipsis",
         )
     for row in grid.rows:
-        table.add_row(*(Text(line(cell), style=STYLES.get(cell, "")) for cell in row))
+        table.add_row(*(Text(line(redact(cell)), style=STYLES.get(cell, "")) for cell in row))
     return table

@@ -1,24 +1,38 @@
 """Short forms of values for people: bounded in length and in time, whatever the value."""
 
+from typing import Any
+
+from holdfast.store.codec.secret import Secret
+from holdfast.store.codec.veil import redact, redact_bytes
+
 TEXT_CHARS_MAX = 60
 ITEMS_MAX = 3
-_PLAIN = frozenset({int, float, complex, bool, type(None)})
+REDACTED_CHARS_MAX = 4096
+"""How much of a text is searched for secrets, of which fewer characters are shown."""
+_PLAIN = frozenset({int, float, complex, bool, type(None), Secret})
 
 
 def brief(value: object, depth: int = 2) -> str:
     """One line that tells `value` from most others, never longer than a few hundred characters."""
     kind = type(value)
+    if kind in _PLAIN:
+        return repr(value)[:TEXT_CHARS_MAX]
     if kind is str or isinstance(value, str | bytes | bytearray):
         if len(value) <= TEXT_CHARS_MAX:  # type: ignore[arg-type]  # a kind of text
             return repr(value)
-        return f"{value[: TEXT_CHARS_MAX - 10]!r}… ({len(value)} long)"  # type: ignore[index,arg-type]
+        return f"{_start(value)!r}… ({len(value)} long)"  # type: ignore[arg-type]
     if isinstance(value, dict):
         return _mapping(value, depth)
     if isinstance(value, list | tuple):
         return _sequence(value, depth)
-    if kind in _PLAIN:
-        return repr(value)[:TEXT_CHARS_MAX]
     return f"<{kind.__name__}>"
+
+
+def _start(value: Any) -> object:  # noqa: ANN401 text of some kind
+    """How a text begins; redacted before it is cut, since half a secret is not known as one."""
+    start = value[:REDACTED_CHARS_MAX]
+    start = redact(start) if isinstance(value, str) else type(start)(redact_bytes(bytes(start)))
+    return start[: TEXT_CHARS_MAX - 10]
 
 
 def _mapping(value: dict[object, object], depth: int) -> str:

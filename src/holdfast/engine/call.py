@@ -16,6 +16,7 @@ from holdfast.errors import Diverged, UsageError
 from holdfast.model.journal import Raised, Usage
 from holdfast.model.limits import Retry
 from holdfast.policy.usage import usage_of
+from holdfast.store.codec.veil import redact
 
 LINGER_S = 5.0
 """How much longer than before a replay waits for the timeout that cut a call off."""
@@ -91,6 +92,14 @@ def _raise_again(spec: StepSpec, here: Frame, raised: Raised) -> Recorded:
 
 def read_usage(usage: UsageFn | None, value: object, name: str) -> Usage | None:
     """What the answer used: as the user's function says, or as known shapes report it."""
+    found = _told_usage(usage, value, name)
+    if found is None or found.model is None:
+        return found
+    model = redact(found.model)
+    return found if model is found.model else msgspec.structs.replace(found, model=model)
+
+
+def _told_usage(usage: UsageFn | None, value: object, name: str) -> Usage | None:
     if usage is None:
         return usage_of(value)
     told = usage(value)

@@ -11,6 +11,7 @@ from holdfast.engine.logs import log
 from holdfast.errors import NotStorable, StepError
 from holdfast.model.journal import Error
 from holdfast.store.codec import values
+from holdfast.store.codec.veil import redact
 
 _registered: dict[tuple[str, str], type[BaseException]] = {}
 
@@ -40,9 +41,10 @@ def to_error(raised: BaseException, known: Iterable[type[BaseException]] = ()) -
     return Error(
         module=cls.__module__,
         name=cls.__qualname__,
-        message=str(raised)[:MESSAGE_CHARS_MAX],
+        # Before they are cut: half a secret would not be known as one.
+        message=redact(str(raised))[:MESSAGE_CHARS_MAX],
         args=_contents(raised),
-        trace="".join(traceback.format_exception(raised))[-TRACE_CHARS_MAX:],
+        trace=redact("".join(traceback.format_exception(raised)))[-TRACE_CHARS_MAX:],
     )
 
 
@@ -69,11 +71,11 @@ def _contents(raised: BaseException) -> bytes | None:
     for name, value in vars(raised).items():
         if name != _MARK:
             with contextlib.suppress(NotStorable):
-                values.encode(value)
+                values.encode(value, path=f"error.{name}")
                 attributes[name] = value
     args = list(raised.args)
     try:
-        return values.encode((args, attributes) if attributes else args)
+        return values.encode((args, attributes) if attributes else args, path="error")
     except NotStorable:
         return None
 

@@ -20,8 +20,10 @@ from holdfast.engine.order import Order
 from holdfast.engine.patience import limit_of
 from holdfast.engine.pulse import Pulse
 from holdfast.engine.retain import collect_when_due
+from holdfast.engine.secrets import refuse_secret_values, rules_of
 from holdfast.engine.verbs import Verbs
 from holdfast.errors import UsageError
+from holdfast.model.secrets import SecretRules
 from holdfast.ondemand import OnDemand
 from holdfast.policy.retention import Retention
 from holdfast.store.codec import values
@@ -76,6 +78,7 @@ def open(  # noqa: A001 the public name is holdfast.open
     chance: random.Random | None = None,
     stall: float = STALL_S,
     environment: Iterable[str] = (),
+    secrets: str | SecretRules | None = None,
     check: bool | None = None,
     notify: "Notify | None" = None,
     retention: Retention | None = None,
@@ -86,18 +89,21 @@ def open(  # noqa: A001 the public name is holdfast.open
     else `$HOLDFAST_KEY`) a new store is encrypted, and one that is not encrypted is refused.
     `stall` is how many seconds a holder of a run may show no sign of life before another process
     may take the run; `environment` names the variables whose values are recorded with runs;
-    `notify` says who is told of what waits in the inbox (else `$HOLDFAST_NOTIFY_WEBHOOK` and
-    `$HOLDFAST_NOTIFY_COMMAND` do); by the rules of `retention` garbage is collected when the store
-    is closed, at most once an hour; `clock` and `chance` are for tests, and so is `check`
-    (else `$HOLDFAST_CHECK`): each save is read back and compared, so that a change made around
-    the methods of the state is an error.
+    `secrets` says what to do with values that look secret and that nobody declared: `"redact"`
+    (or what `$HOLDFAST_SECRETS` says), `"strict"`, or `SecretRules`. `notify` says who is told of
+    what waits in the inbox (else `$HOLDFAST_NOTIFY_WEBHOOK` and `$HOLDFAST_NOTIFY_COMMAND` do);
+    by the rules of `retention` garbage is collected when the store is closed, at most once an hour;
+    `clock` and `chance` are for tests, and so is `check` (else `$HOLDFAST_CHECK`): each save is
+    read back and compared, so that a change made around the methods of the state is an error.
     """
+    rules = rules_of(secrets or os.environ.get("HOLDFAST_SECRETS") or "redact")
+    names = [environment] if isinstance(environment, str) else environment
+    allowed = {name: os.environ[name] for name in names if name in os.environ}
+    refuse_secret_values(allowed, rules)
     clock, chance = clock or SystemClock(), chance or random.SystemRandom()
     opened = open_store(
         open_path(path), clock, key=given_key(key), must_exist=must_exist, stall_s=stall
     )
-    names = [environment] if isinstance(environment, str) else environment
-    allowed = {name: os.environ[name] for name in names if name in os.environ}
     is_checked = os.environ.get(CHECK, "") not in ("", "0") if check is None else check
     try:
         asked = _given_notify(notify)
@@ -106,6 +112,7 @@ def open(  # noqa: A001 the public name is holdfast.open
             clock,
             chance,
             allowed,
+            rules=rules,
             is_checked=is_checked,
             notify=asked,
             key=key,
@@ -133,12 +140,13 @@ class Store(Verbs):
         chance: random.Random,
         environment: Mapping[str, str],
         *,
+        rules: SecretRules,
         is_checked: bool = False,
         notify: "Notify | None" = None,
         key: "str | KeyProvider | None" = None,
         retention: Retention | None = None,
     ) -> None:
-        lives = Lives(opened, clock, chance, environment, is_checked=is_checked)
+        lives = Lives(opened, clock, chance, environment, rules=rules, is_checked=is_checked)
         super().__init__(opened, lives, clock)
         self._chance, self._retention = chance, retention
         self._key, self._names = key, tuple(environment)

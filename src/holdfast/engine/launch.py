@@ -38,6 +38,7 @@ from holdfast.errors import (
     RunFailed,
     RunHeld,
     RunStopped,
+    SecretMissing,
     StoreError,
     UsageError,
     Waiting,
@@ -47,6 +48,7 @@ from holdfast.model.journal import Decided, Entry, Facts, Failed, Finished, Resu
 from holdfast.model.run import Holder, RunBody, Status
 from holdfast.policy.classify import classify
 from holdfast.store.codec import values
+from holdfast.store.codec.vault import guard
 from holdfast.store.committer import Ticket
 from holdfast.store.open import Opened
 from holdfast.store.reader import Run as StoredRun
@@ -192,6 +194,7 @@ class Launcher:
             history=reader.history(writer.run) if is_resumed else None,
             is_checked=self._is_checked,
             is_held=self._opened.leases.is_held,
+            guard=guard.get(),
         )
         session.sections.allow_missing(order.agent.optional)
         session.validators = order.agent.validate
@@ -293,8 +296,10 @@ class Launcher:
     def fail(self, session: Session, error: Exception) -> BaseException:
         """Record why the run stopped; returns the error to raise."""
         cause = session.stopped or error
-        if isinstance(cause, Fenced | StoreError) or not isinstance(cause, Exception):
-            return cause  # Nothing can be recorded, or the run was interrupted: it has not failed.
+        if isinstance(cause, Fenced | StoreError | SecretMissing):
+            return cause  # Nothing can be recorded, or the run could not be restored here.
+        if not isinstance(cause, Exception):
+            return cause  # It was interrupted: it has not failed.
         match cause:
             case InDoubt():
                 status = Status.IN_DOUBT

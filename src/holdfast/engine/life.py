@@ -26,7 +26,9 @@ from holdfast.engine.run import Run
 from holdfast.engine.session import Frame, Session, is_loop_running
 from holdfast.errors import HoldfastError, NestedCall, RunStopped, WrongLoop
 from holdfast.model.decision import Decision
+from holdfast.model.secrets import SecretRules
 from holdfast.ondemand import OnDemand
+from holdfast.store.codec.vault import Guard, guarded
 from holdfast.store.open import Opened
 from holdfast.store.reader import Run as StoredRun
 
@@ -52,10 +54,12 @@ class Lives:
         chance: random.Random,
         environment: Mapping[str, str],
         *,
+        rules: SecretRules,
         is_checked: bool = False,
     ) -> None:
         self.notifier: Notifier | None = None
         self._opened, self._clock, self._chance = opened, clock, chance
+        self._rules = rules
         self._launcher = Launcher(opened, clock, environment, chance, is_checked=is_checked)
         self._housekeeper = Housekeeper(opened.leases, clock)
 
@@ -81,7 +85,8 @@ class Lives:
             self.notifier.tell_of(run)
 
     def _live(self, order: Order, begun_with: Callable[[Session], None]) -> Any:  # noqa: ANN401
-        begun = self._launcher.begin(order)
+        with guarded(self._guard()):
+            begun = self._launcher.begin(order)
         if isinstance(begun, Done):
             return begun.value
         begun_with(begun.session)
@@ -133,10 +138,15 @@ class Lives:
         return await self.acarry_out(_back(order, begun.session))
 
     def _begin(self, order: Order, leash: "Leash") -> Life | Done:
-        begun = self._launcher.begin(order)
+        with guarded(self._guard()):
+            begun = self._launcher.begin(order)
         if isinstance(begun, Life):
             leash.tie(begun.session)
         return begun
+
+    def _guard(self) -> Guard:
+        """A life goes on only with the secrets that it needs."""
+        return Guard(demands=True, rules=self._rules)
 
     @contextlib.contextmanager
     def _living(self, begun: Life) -> Iterator[Run]:
@@ -147,7 +157,8 @@ class Lives:
         session.begin()
         self._housekeeper.add(session)
         try:
-            yield Run(session, self._chance)
+            with guarded(session.guard):
+                yield Run(session, self._chance)
         except BaseException as error:
             if isinstance(error, KeyboardInterrupt | SystemExit) or is_cancelled(error):
                 session.called_off(error)

@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from holdfast.capture.state import State
 from holdfast.engine.fates import Act, Fate, Patient, fate_of, nothing_left
 from holdfast.engine.good import newest_good
+from holdfast.engine.outside import is_outside
 from holdfast.engine.points import Points
-from holdfast.engine.session import is_outside
 from holdfast.model.ids import Point, branch_of, ranges
 from holdfast.model.journal import (
     Answer,

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from holdfast.engine.secrets import refuse_secret_id
 from holdfast.errors import UsageError
 from holdfast.model.ids import check_run_id
 
@@ -14,6 +15,7 @@ def run_id(given: object) -> str:
     if not isinstance(given, str):
         msg = f"a run id is a string, not {type(given).__name__} {given!r}"
         raise UsageError(msg)
+    refuse_secret_id(given)
     try:
         return check_run_id(given)
     except ValueError as error:

@@ -14,6 +14,7 @@ from holdfast.capture.tracked import TrackedDict, TrackedList
 from holdfast.engine.brief import brief
 from holdfast.errors import ChangedInCall, NotStorable, UsageError
 from holdfast.model.journal import Asked
+from holdfast.store.codec.veil import redact
 
 KEY = "idempotency_key"
 DIGEST_BYTES = 16
@@ -82,7 +83,7 @@ class Shape:
         if self._ignore:
             bound = {name: value for name, value in bound.items() if name not in self._ignore}
         marks = [(name, self._mark(name, value)) for name, value in bound.items()]
-        asked = [Asked(name, brief(bound[name]), mark[:4]) for name, mark in marks]
+        asked = [Asked(name, redact(brief(bound[name])), mark[:4]) for name, mark in marks]
         if len(marks) > 1:
             marks.sort()
         whole = b"".join([name.encode() + b"=" + mark for name, mark in marks])

@@ -25,6 +25,7 @@ from holdfast.engine.turns import Loops, Turns
 from holdfast.errors import NestedCall, NotInRun
 from holdfast.model.journal import Usage
 from holdfast.model.sections import Part
+from holdfast.store.codec.vault import guarded
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -183,7 +184,8 @@ class Run:
             async def awrapped(*args: P.args, **kwargs: P.kwargs) -> object:
                 before = context.frame.set(frame)
                 try:
-                    return await fn(*args, **kwargs)
+                    with guarded(frame.session.guard):
+                        return await fn(*args, **kwargs)
                 finally:
                     context.frame.reset(before)
 

@@ -12,6 +12,7 @@ from holdfast.errors import NestedCall, UsageError
 from holdfast.model.ids import point_id
 from holdfast.model.journal import Mark, Saved
 from holdfast.store.codec import values
+from holdfast.store.codec.veil import redact
 from holdfast.store.committer import Ticket
 
 
@@ -25,6 +26,7 @@ def save(
     if frame is None or frame.session is not session or frame.inside is not None:
         raise NestedCall("run.checkpoint", frame.function if frame else "other code")
     began = session.clock.monotonic()
+    label = label and redact(label)
     question = Question("run.checkpoint", (label or "").encode()[:16], [], {})
     call, record = session.ask(question, frame)
     if record is not None:

@@ -120,6 +120,12 @@ class Sections:
         self._tell(self.report, turn)
         self.capture()
 
+    def lack(self, gaps: Mapping[str, str]) -> None:
+        """Say which sections came back without a part that looked secret: by place, its section."""
+        for place, section in gaps.items():
+            why = f"{place}: a part that looked secret was not stored"
+            self.report[section] = Part(Outcome.DEGRADED, why)
+
     def _fill(self, section: str, form: Form, *, is_optional: bool) -> None:
         """Fill one object; one that cannot be filled stays as it is, if it may."""
         with self._state.lock:

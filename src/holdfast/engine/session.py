@@ -13,11 +13,13 @@ from holdfast import failpoint
 from holdfast.capture.state import State
 from holdfast.capture.tracked import track
 from holdfast.clock import Clock
+from holdfast.engine import lacks
 from holdfast.engine.book import Book
 from holdfast.engine.care import Care
 from holdfast.engine.faults import describe, mark, marks, to_error
 from holdfast.engine.fence import Fence
 from holdfast.engine.logs import log
+from holdfast.engine.outside import is_outside
 from holdfast.engine.parameters import ModelCall
 from holdfast.engine.question import Question
 from holdfast.engine.reading import Record, key_of
@@ -51,6 +53,7 @@ from holdfast.model.sections import Declared
 from holdfast.ondemand import OnDemand
 from holdfast.policy.usage import total
 from holdfast.store.codec import values
+from holdfast.store.codec.vault import Guard
 from holdfast.store.codec.wire import FORM_PLAIN
 from holdfast.store.committer import Ticket
 from holdfast.store.ledger import Ledger
@@ -86,7 +89,9 @@ class Session:
         history: History | None,
         is_held: Callable[[int], bool],
         is_checked: bool = False,
+        guard: Guard | None = None,
     ) -> None:
+        self.guard = guard or Guard()
         self.id = writer.run.body.id
         self.writer, self.reader, self.clock = writer, reader, clock
         self.cadence, self.care, self.history = cadence, care, history
@@ -232,6 +237,8 @@ class Session:
         with self._lock:
             self._refuse_if_over()
             entries, self._pending = self._pending, []
+            if self.guard.redacted:
+                entries[:0] = lacks.redacted(self.guard, self.log, self.clock.now())
             entries += [*before, entry] if before else [entry]
             row, ticket = self.writer.submit(entries, turn=self.turn, intents=intents, body=body)
             # Nothing follows a run's end, whatever its threads still do.
@@ -246,6 +253,10 @@ class Session:
             if is_outside(self.turn, entries):
                 self.outside_rows.append(row.id)
             return row.id, len(entries) - 1, ticket
+
+    def lack(self, places: list[str]) -> None:
+        """Tell that values came back without what was redacted in them."""
+        self.pend(lacks.incomplete(places, self.log, self.clock.now()))
 
     def pend(self, *entries: Entry) -> None:
         """Let entries ride along with the next commit, or be flushed a moment later."""
@@ -318,7 +329,11 @@ class Session:
         self.book.received(record.call.scope)
         match entry:
             case Answer():
-                return self.give(entry.value, record.row, record.index)
+                before = self.guard.gaps
+                answer = self.give(entry.value, record.row, record.index)
+                if self.guard.gaps > before:
+                    self.lack([f"the answer of {record.call.name}"])
+                return answer
             case Noted():
                 return self.reader.value(entry.value)
             case _:
@@ -383,17 +398,3 @@ class Frame(msgspec.Struct, frozen=True):
         if self.inside is None:
             return b""
         return hashlib.sha256(repr(key_of(self.inside)).encode()).digest()[:16]
-
-
-def is_outside(turn: int, entries: Sequence[Entry]) -> bool:
-    """Whether a replay outside turns needs these entries after the turn is over."""
-    for entry in entries:
-        if isinstance(entry, LoopLeft):
-            return True
-        call = getattr(entry, "call", None)
-        if call is not None and (
-            (isinstance(call.scope, int) and call.scope < 0)
-            or (isinstance(call.scope, bytes) and turn < 0)
-        ):
-            return True
-    return False

@@ -3,12 +3,13 @@
 from collections.abc import Iterable
 
 from holdfast import failpoint
+from holdfast.capture.gaps import gaps_in
 from holdfast.engine.back import newest_passing
 from holdfast.engine.restore import rows_to, state_at
 from holdfast.engine.save import seal
 from holdfast.engine.session import Session
 from holdfast.engine.validate import first_fault
-from holdfast.errors import HoldfastError, InvalidState, UsageError
+from holdfast.errors import HoldfastError, InvalidState, SecretMissing, UsageError
 from holdfast.model.ids import Point, ranges
 from holdfast.model.journal import Based, LoopLeft, TurnEnded
 from holdfast.model.sections import Declared
@@ -88,17 +89,27 @@ class Loops:
             session.log.info("restored the state at the end of turn %d", self._next_turn - 1)
 
     def _put_in_place(self, rows: Iterable[Placed], point: Point | None = None) -> None:
+        """Put a recorded state in place; what is missing in it is told."""
         session = self._session
-        state = state_at(
-            session.reader,
-            rows,
-            point,
-            optional=session.sections.optional,
-            settle=session.settle if session.is_checked else None,
-        )
+        before = session.guard.gaps
+        try:
+            state = state_at(
+                session.reader,
+                rows,
+                point,
+                optional=session.sections.optional,
+                settle=session.settle if session.is_checked else None,
+            )
+        except SecretMissing as error:
+            raise session.stop(error) from None
         assert state is not None
+        is_whole = session.guard.gaps == before
+        gaps = {} if is_whole else dict(gaps_in(state.root))
         session.state.adopt(state)
         session.sections.restore(state.lost, self._next_turn)
+        session.sections.lack(gaps)
+        if not is_whole:
+            session.lack(list(gaps) or ["state"])
 
     def _refuse_invalid(self) -> None:
         """A restored state that fails a validator: go back to the newest point that passes.

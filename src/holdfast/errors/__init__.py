@@ -6,6 +6,7 @@ HoldfastError
 │   ├── NestedCall             an effect inside a step or effect, or a run inside a run
 │   ├── WrongLoop              `store.run` under a running event loop, or an async agent run as sync
 │   ├── NotStorable            a value whose type Holdfast does not know
+│   │   └── SecretFound        a value that looks secret, in a store that is strict
 │   ├── ChangedInCall          a step or effect changed its arguments or the state
 │   ├── ChangedOutside         a value was changed through a name the state does not see
 │   ├── RestoreFailed          an attached object could not be filled from its section
@@ -18,6 +19,7 @@ HoldfastError
 │   ├── AlreadyAnswered        somebody else answered first, or the time ran out
 │   ├── RunShared              forks read the run's rows, so it cannot be erased alone
 │   ├── KeyUnusable            the place named for a key does not give one
+│   ├── SecretMissing          a reference to a secret that has no value here
 │   ├── BadConfig              a configuration value that cannot be read
 │   └── Unsupported            this platform or file system is refused
 ├── RunStopped                 a run cannot go on by itself; sticky: the run raises it until it ends
@@ -102,6 +104,8 @@ from holdfast.errors.usage import (
     NotStorable,
     RestoreFailed,
     RollbackUnfinished,
+    SecretFound,
+    SecretMissing,
     UnknownAgent,
     UnknownCheckpoint,
     UnknownQuestion,
@@ -143,6 +147,8 @@ __all__ = [
     "RunHeld",
     "RunShared",
     "RunStopped",
+    "SecretFound",
+    "SecretMissing",
     "StepError",
     "StoreBusy",
     "StoreChanged",

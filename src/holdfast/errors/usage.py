@@ -235,3 +235,33 @@ class Unsupported(UsageError):
 
     def __str__(self) -> str:
         return f"{self.what}: {self.why}; {self.remedy}"
+
+
+class SecretFound(NotStorable):
+    """Something looks secret, nobody declared it, and the store is strict."""
+
+    remedy = (
+        "name it with `holdfast.secret(...)`, keep it out of what is stored, or, if it is none, "
+        "allow its place with `open(secrets=holdfast.SecretRules(strict=True, allow=(...,)))`"
+    )
+
+    def __init__(self, path: str, kind: str) -> None:
+        UsageError.__init__(self, path, kind)
+        self.path, self.kind = path, kind
+        self.type_name, self.why = "str", f"it looks like a secret ({kind})"
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.why}, and would be stored in clear; {self.remedy}"
+
+
+class SecretMissing(UsageError):
+    """A reference to a secret has no value here: not set, not declared, expired."""
+
+    remedy = "set it where it is looked for, or declare it with `holdfast.secret(...)`; then go on"
+
+    def __init__(self, reference: str, why: str) -> None:
+        super().__init__(reference, why)
+        self.reference, self.why = reference, why
+
+    def __str__(self) -> str:
+        return f"secret {self.reference}: {self.why}; {self.remedy}"

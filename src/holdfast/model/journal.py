@@ -424,6 +424,21 @@ class Pruned(msgspec.Struct, frozen=True, array_like=True, tag=40):
     at: float
 
 
+class Redacted(msgspec.Struct, frozen=True, array_like=True, tag=45):
+    """What looked like a secret of a `kind` at a `place` was left out of what was stored."""
+
+    at: float
+    place: str
+    kind: str
+
+
+class Incomplete(msgspec.Struct, frozen=True, array_like=True, tag=46):
+    """Values came back without what was redacted in them."""
+
+    at: float
+    places: list[str]
+
+
 Entry: TypeAlias = (
     Started | Resumed | Answer | Raised | Noted | Intended | Happened | Declined
     | TurnEnded | LoopLeft | Based | Saved | Finished | Failed | Redone | Forked
@@ -431,6 +446,7 @@ Entry: TypeAlias = (
     | Opened | Questioned | Answered | Said | Spent | Notified
     | Declared | Degraded | Pruned
     | Retried | Decided | Interrupted
+    | Redacted | Incomplete
 )  # fmt: skip
 
 

@@ -1,22 +1,35 @@
 """One thing that happened to a run, as a timeline tells it."""
 
 import datetime as dt
+from typing import TypeAlias
 
 import msgspec
 from msgspec.structs import replace
 
 from holdfast.model.decision import Decision
 from holdfast.model.failure import Failure
-from holdfast.model.journal import Decided, Interrupted, Retried
+from holdfast.model.journal import (
+    Decided,
+    Failed,
+    Finished,
+    Incomplete,
+    Interrupted,
+    Redacted,
+    Redone,
+    Retried,
+)
+
+Single: TypeAlias = Finished | Failed | Redone | Redacted | Incomplete
+"""Entries that are one event each, whatever came before."""
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):
     """One thing that happened; what does not apply, or is not known, is None.
 
-    `kind` is started, resumed, step, effect, note, question, turn, base, checkpoint, redone,
-    degraded, pruned, forked, rolled back, taking back, taken back, settled, returned, allowed,
-    finished, failed, retry, decision or interrupted. An effect is one event however often it was
-    tried; `at` is when it was first meant. `row` is the journal row, as errors name it.
+    `kind` is started, resumed, step, effect, note, question, turn, base, checkpoint, redacted,
+    redone, degraded, pruned, forked, rolled back, taking back, taken back, settled, returned,
+    allowed, finished, failed, retry, decision or interrupted. An effect is one event however often
+    it was tried; `at` is when it was first meant. `row` is the journal row, as errors name it.
     """
 
     kind: str

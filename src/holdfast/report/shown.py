@@ -5,6 +5,7 @@ import reprlib
 from holdfast.errors import Damaged, NotStorable
 from holdfast.store.chunks import is_reference, length
 from holdfast.store.codec import values
+from holdfast.store.codec.vault import Guard, guarded
 
 SHOWN_BYTES_MAX = 64 * 1024
 """A larger value is not decoded to be shown; its size is."""
@@ -21,7 +22,8 @@ def shown(value: bytes) -> str:
     if size > SHOWN_BYTES_MAX or is_reference(value):
         return f"<{size} bytes>"
     try:
-        return _short.repr(values.decode(value))
+        with guarded(Guard(resolves=False)):
+            return _short.repr(values.decode(value))
     except NotStorable as unknown:
         return f"<{unknown.type_name}, {size} bytes>"
     except Damaged:

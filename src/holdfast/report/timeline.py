@@ -23,6 +23,7 @@ from holdfast.model.journal import (
     Failed,
     Finished,
     Happened,
+    Incomplete,
     Intended,
     Interrupted,
     LoopLeft,
@@ -30,6 +31,7 @@ from holdfast.model.journal import (
     Pruned,
     Questioned,
     Raised,
+    Redacted,
     Redone,
     Resumed,
     Retried,
@@ -42,7 +44,7 @@ from holdfast.model.run import Origin, Status
 from holdfast.model.sections import Degraded
 from holdfast.policy.usage import total
 from holdfast.report.branched import Branched, branched
-from holdfast.report.event import Event, judged, when
+from holdfast.report.event import Event, Single, judged, when
 from holdfast.report.shown import shown
 from holdfast.store.chunks import length
 from holdfast.store.reader import Placed, Reader, Run
@@ -160,7 +162,7 @@ class _Teller:
                 self._settled(entry)
             case TurnEnded() | Saved() | Based():
                 self._kept(entry)
-            case Finished() | Failed() | Redone():
+            case Finished() | Failed() | Redone() | Redacted() | Incomplete():
                 self._ended(entry)
             case LoopLeft() | Degraded():
                 self._passed(entry)
@@ -289,7 +291,7 @@ class _Teller:
                 event = replace(event, bytes=length(entry.state))
         self._add(event)
 
-    def _ended(self, entry: Finished | Failed | Redone) -> None:
+    def _ended(self, entry: Single) -> None:
         event = Event(kind="finished", row=self._row, at=when(entry.at))
         match entry:
             case Finished():
@@ -301,6 +303,10 @@ class _Teller:
                 )
             case Redone():
                 event = replace(event, kind="redone", name=entry.reason)
+            case Redacted():
+                event = replace(event, kind="redacted", name=entry.place, outcome=entry.kind)
+            case Incomplete():
+                event = replace(event, kind="degraded", name=", ".join(entry.places))
         self._add(event)
 
     def _judged(self, entry: Retried | Decided | Interrupted) -> None:

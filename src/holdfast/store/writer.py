@@ -9,21 +9,35 @@ from msgspec.structs import replace
 from holdfast import failpoint
 from holdfast.errors import Fenced
 from holdfast.model.ids import branch_of, row_id, seq_of
-from holdfast.model.journal import Based, Entry, Row
+from holdfast.model.journal import (
+    Answer,
+    Based,
+    Entry,
+    Happened,
+    Intended,
+    LoopLeft,
+    Noted,
+    Row,
+    TurnEnded,
+)
 from holdfast.model.run import RunBody
 from holdfast.store.backends.base import Append, BranchRow, Create, Grow, JournalRow, RunRow
+from holdfast.store.codec.texts import packed
 from holdfast.store.committer import Committer, Ticket
 from holdfast.store.inside import references_of
 from holdfast.store.marks import marks_of
 from holdfast.store.reader import History, Placed, Run
 from holdfast.store.seal.base import RunSeals, Seals
 
+# Their texts are short forms of arguments, and the model's name: redacted when they were made.
+_CLEAN = frozenset({Answer, Noted, Intended, Happened, TurnEnded, LoopLeft, Based})
+
+_encode = msgspec.msgpack.Encoder().encode
+
 PACK_BYTES = 32 * 1024
 """A run's rows are packed when this much of them is loose."""
 PACK_BYTES_MIN = 2 * 1024
 """At a run's end they are packed from here on."""
-
-_encode = msgspec.msgpack.Encoder().encode
 
 
 class RunWriter:
@@ -277,7 +291,7 @@ def take_up(
 
 def make_run(seals: RunSeals, row: RunRow, body: RunBody) -> RunRow:
     """The catalog row that says `body`, bound to its place."""
-    return seals.run(row, _encode(body))
+    return seals.run(row, packed(body))
 
 
 def make_branch(seals: RunSeals, no: int, run: int, at: Placed) -> BranchRow:
@@ -294,4 +308,5 @@ def branch_payload(kept: int | None) -> bytes:
 
 def make_row(seals: RunSeals, id_: int, before: bytes, row: Row) -> JournalRow:
     """The journal row that follows the row with hash `before`."""
-    return seals.row(id_, before, _encode(row))
+    is_told = any(type(entry) not in _CLEAN for entry in row.entries)
+    return seals.row(id_, before, packed(row) if is_told else _encode(row))

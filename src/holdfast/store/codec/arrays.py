@@ -65,6 +65,37 @@ def read_array(header: bytes, content: bytes) -> object:
     return _array(_numpy(), described, shape, content)
 
 
+def text_in(value: Any, content: bytes) -> bytes | None:  # noqa: ANN401
+    """The bytes of an array in which a secret could be seen; None if it holds only numbers."""
+    dtype = value.dtype.base
+    if dtype.kind == "U":
+        return "\n".join(value.reshape(-1).tolist()).encode("utf-8", "surrogatepass")
+    if dtype.names is not None:
+        return content.replace(b"\0", b"")  # a character of text in it takes four bytes
+    return content if dtype.kind == "S" or dtype.itemsize == 1 else None
+
+
+def cells_of(value: Any) -> list[Any]:  # noqa: ANN401
+    """The text of an array, cell by cell, so that secrets can be cut out of it."""
+    if value.dtype.kind in _TEXT_KINDS:
+        found: list[Any] = value.reshape(-1).tolist()
+        return found
+    raise Refusal(
+        f"numpy.ndarray[{value.dtype}]",
+        "a secret stands in it, where it cannot be cut out; keep that part out of the array",
+    )
+
+
+def read_cells(header: bytes, cells: list[Any]) -> object:
+    """The array of a header and its cells; a cell that became longer is kept whole."""
+    numpy = _numpy()
+    described, shape = _unpack(header)
+    if _dtype(numpy, described).kind not in _TEXT_KINDS:
+        raise ValueError("cells that are no text")
+    known = numpy.array([str(cell) if isinstance(cell, str) else cell for cell in cells])
+    return known.astype(max(known.dtype, _dtype(numpy, described))).reshape(shape)
+
+
 def _numpy() -> Any:  # noqa: ANN401
     numpy = sys.modules.get("numpy")
     if numpy is None:

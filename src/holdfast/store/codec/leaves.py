@@ -26,7 +26,7 @@ _unpack = msgspec.msgpack.Decoder().decode
 
 _COMPLEX = struct.Struct(">dd")
 _INT_MIN, _INT_MAX = -(2**63), 2**64 - 1
-_PATHS: Final = {
+PATHS: Final = {
     "PurePosixPath": pathlib.PurePosixPath,
     "PureWindowsPath": pathlib.PureWindowsPath,
     "PosixPath": pathlib.PosixPath,
@@ -166,7 +166,7 @@ def _write_path(value: pathlib.PurePath) -> Ext:
 def _read_path(data: bytes) -> pathlib.PurePath:
     flavour, text = _unpack(data)
     try:
-        return _PATHS[flavour](_text_from(text))
+        return PATHS[flavour](_text_from(text))
     except NotImplementedError as error:
         raise Refusal(f"pathlib.{flavour}", "this system cannot make such a path") from error
 
@@ -190,7 +190,7 @@ WRITERS: Final[Mapping[type, Callable[[Any], object]]] = {
     complex: lambda value: Ext(wire.COMPLEX, _COMPLEX.pack(value.real, value.imag)),
     range: _write_range,
     msgspec.UnsetType: lambda _: Ext(wire.UNSET, b""),
-    **dict.fromkeys(_PATHS.values(), _write_path),
+    **dict.fromkeys(PATHS.values(), _write_path),
 }
 """By exact type: the value itself where msgpack can hold it, else its item."""
 

@@ -3,12 +3,13 @@
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Final
 
-from holdfast.store.codec import arrays, leaves, wire
+from holdfast.store.codec import arrays, leaves, veil, wire
 from holdfast.store.codec.registry import Registry
 from holdfast.store.codec.wire import Refusal, told
 
 _READERS: Final[Mapping[int, Callable[[bytes], object]]] = {
     **leaves.READERS,
+    **veil.READERS,
     wire.NUMPY_SCALAR: arrays.read_scalar,
 }
 
@@ -118,10 +119,12 @@ class Lift:
 
     def _bytearray(self, tree: list[Any], _depth: int) -> object:
         (content,) = tree[1:]
-        return bytearray(_typed(content, bytes))
+        return bytearray(_typed(content, bytes, veil.VeiledBytes))
 
     def _array(self, tree: list[Any], _depth: int) -> object:
         header, content = tree[1:]
+        if type(content) is list:
+            return arrays.read_cells(_typed(header, bytes), content)
         return arrays.read_array(_typed(header, bytes), _typed(content, bytes))
 
     def _object(self, tree: list[Any], depth: int) -> object:
@@ -156,9 +159,9 @@ class Lift:
     }
 
 
-def _typed(item: Any, kind: type) -> Any:  # noqa: ANN401
-    if type(item) is not kind:
-        raise Malformed(f"{type(item).__name__} where {kind.__name__} must stand")
+def _typed(item: Any, *kinds: type) -> Any:  # noqa: ANN401
+    if type(item) not in kinds:
+        raise Malformed(f"{type(item).__name__} where {kinds[0].__name__} must stand")
     return item
 
 

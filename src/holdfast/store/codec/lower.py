@@ -5,6 +5,7 @@ Everything is chosen by exact type: msgspec itself would take a tuple, a datetim
 """
 
 import functools
+import pathlib
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, ClassVar, Final
@@ -12,13 +13,16 @@ from typing import Any, ClassVar, Final
 import msgspec
 from msgspec.msgpack import Ext
 
-from holdfast.store.codec import arrays, leaves, shapes, wire
+from holdfast.store.codec import arrays, leaves, shapes, veil, wire
 from holdfast.store.codec.registry import Entry, Registry
-from holdfast.store.codec.wire import Refusal, name_of, told
+from holdfast.store.codec.secret import Secret
+from holdfast.store.codec.vault import vault
+from holdfast.store.codec.wire import Leak, Refusal, name_of, told
 
 # Leaves that msgpack always holds without loss, and those that it mostly does.
 _AS_IS: Final = frozenset({float, bool, type(None), bytes})
 _PLAIN_LEAVES: Final = _AS_IS | {str, int}
+_LEAVES: Final = {**leaves.WRITERS, **veil.WRITERS}
 _KEY_CHARS_MAX: Final = 60
 
 _items = dict.items
@@ -72,7 +76,7 @@ def _below(level: list[Any]) -> list[Any] | None:
 
 def is_built_in(cls: type) -> bool:
     """Whether values of this class are stored without being declared."""
-    return cls in _AS_IS or cls in leaves.WRITERS or cls in Lowering.BUILT_IN
+    return cls in _AS_IS or cls in _LEAVES or cls in Lowering.BUILT_IN
 
 
 def _plain_kind(cls: type) -> type | None:
@@ -81,15 +85,27 @@ def _plain_kind(cls: type) -> type | None:
     return plain if plain in (list, dict) and issubclass(cls, plain) else None
 
 
+class Judged:
+    """What was found in the leaves of one value, kept while it is lowered again and again."""
+
+    def __init__(self) -> None:
+        self.may_stay: dict[bytes, bool] = {}
+        self.pieces: dict[bytes, veil.Pieces | None] = {}
+
+
 class Lowering:
     """One walk over one value.
 
     In `canonical` form maps and sets are sorted, sharing is forgotten and versions are left out,
-    so that equal contents give equal trees.
+    so that equal contents give equal trees. With `judged`, secrets are cut out of text and bytes;
+    it says of what nobody declared whether it may stay.
     """
 
-    def __init__(self, registry: Registry, *, canonical: bool) -> None:
+    def __init__(
+        self, registry: Registry, *, canonical: bool, judged: "Judged | None" = None
+    ) -> None:
         self.form = wire.FORM_PLAIN
+        self.holds_secret = False  # where the packed bytes do not show it
         self._registry = registry
         self._canonical = canonical
         self._count = 0
@@ -97,13 +113,21 @@ class Lowering:
         self._open: set[int] = set()
         # What the walk itself made: its ids must not be given out again before the end.
         self._kept: list[object] = []
-        self._leaves = dict(leaves.WRITERS)
+        self._as_is = _AS_IS
+        self._judged = judged
+        self._leaves: dict[type, Callable[[Any], object]] = dict(_LEAVES)
+        if canonical:
+            self._leaves[Secret] = veil.write_secret_canonical
+        if judged is not None:
+            self._as_is = _AS_IS - {bytes}
+            self._leaves |= {str: self._veiled_text, bytes: self._veiled_bytes}
+            self._leaves |= dict.fromkeys(leaves.PATHS.values(), self._veiled_path)
         self._writers = dict(self.BUILT_IN)
 
     def lower(self, value: Any, depth: int = 0) -> object:  # noqa: ANN401 -- any value at all
         """The tree of `value`, which lies `depth` containers deep."""
         kind = type(value)
-        if kind in _AS_IS:
+        if kind in self._as_is:
             return value
         write_leaf = self._leaves.get(kind)
         if write_leaf is not None:
@@ -140,7 +164,7 @@ class Lowering:
         elif arrays.is_array(kind):
             self._writers[kind] = Lowering._array
         elif arrays.is_scalar(kind):
-            self._leaves[kind] = arrays.write_scalar
+            self._leaves[kind] = arrays.write_scalar if self._judged is None else self._scalar
         elif zoneinfo is not None and kind is zoneinfo.ZoneInfo:
             self._leaves[kind] = leaves.write_zone
         else:
@@ -180,6 +204,10 @@ class Lowering:
 
     def _dict(self, value: dict[Any, Any], depth: int) -> object:
         if not all(type(key) is str and leaves.is_text(key) for key in dict.keys(value)):
+            return self._pairs(value, depth)
+        if self._judged is not None and not all(
+            veil.is_clean(veil.text_bytes(key)) for key in dict.keys(value)
+        ):
             return self._pairs(value, depth)
         return self._map(_items(value), depth, _at)
 
@@ -231,10 +259,20 @@ class Lowering:
         return node + items
 
     def _bytearray(self, value: bytearray, _depth: int) -> object:
-        return [*self._begin(wire.BYTEARRAY), bytes(value)]
+        return [*self._begin(wire.BYTEARRAY), self.lower(bytes(value))]
 
-    def _array(self, value: object, _depth: int) -> object:
-        return [*self._begin(wire.NUMPY_ARRAY), *arrays.write_array(value)]
+    def _array(self, value: object, depth: int) -> object:
+        node = self._begin(wire.NUMPY_ARRAY)
+        header, content = arrays.write_array(value)
+        text = arrays.text_in(value, content)
+        if text is None or not vault.may_hold(text):
+            return [*node, header, content]
+        if self._judged is None:
+            self.holds_secret = True
+            return [*node, header, content]
+        cells: list[object] = []
+        self._add(cells, iter(arrays.cells_of(value)), depth)
+        return [*node, header, cells]
 
     def _object(self, value: object, depth: int, *, entry: Entry) -> object:
         node = self._begin(wire.OBJECT)
@@ -256,6 +294,43 @@ class Lowering:
                 rest.pop(shapes.FIELDS_SET, None)
             node.append(self._map(rest.items(), depth, _field))
         return node
+
+    def _cut(self, value: object, data: bytes) -> veil.Pieces | None:
+        """The pieces of a leaf with secrets in it; raise `Leak` where that is not judged yet."""
+        judged = self._judged
+        assert judged is not None
+        if data not in judged.pieces:
+            found = None
+            if vault.may_hold(data):
+                kind = None if self._canonical else veil.leak_in(data)
+                if kind is not None and data not in judged.may_stay:
+                    raise Leak(name_of(type(value)), kind, data)
+                found = veil.cut(data, unknown=not judged.may_stay.get(data, False))
+            judged.pieces[data] = found
+        return judged.pieces[data]
+
+    def _veiled_text(self, value: str) -> object:
+        pieces = self._cut(value, veil.text_bytes(value))
+        return leaves.WRITERS[str](value) if not pieces else veil.item(veil.TEXT, pieces)
+
+    def _veiled_bytes(self, value: bytes) -> object:
+        pieces = self._cut(value, value)
+        return value if pieces is None else veil.item(veil.BYTES, pieces)
+
+    def _veiled_path(self, value: pathlib.PurePath) -> object:
+        pieces = self._cut(value, veil.text_bytes(str(value)))
+        if pieces is None:
+            return leaves.WRITERS[type(value)](value)
+        return veil.item(veil.PATH, pieces, type(value).__name__)
+
+    def _scalar(self, value: Any) -> object:  # noqa: ANN401 -- NumPy is not imported here
+        """A NumPy scalar; text with a secret in it comes back as plain text."""
+        plain = value.item()
+        if isinstance(plain, str | bytes):
+            item = self._veiled_text(plain) if isinstance(plain, str) else self._veiled_bytes(plain)
+            if isinstance(item, Ext) and item.code == wire.VEILED:
+                return item
+        return arrays.write_scalar(value)
 
     BUILT_IN: ClassVar[Mapping[type, Callable[..., object]]] = {
         list: _list,
@@ -283,7 +358,7 @@ def _shown(key: object) -> str:
     """A key as it stands in a path: quoted, and short."""
     if type(key) is str:
         text = '"' + key.replace("\\", "\\\\").replace('"', '\\"') + '"'
-    elif type(key) in _PLAIN_LEAVES or type(key) in leaves.WRITERS or type(key) is tuple:
+    elif type(key) in _PLAIN_LEAVES or type(key) in _LEAVES or type(key) is tuple:
         text = repr(key)
     else:
         text = f"<{name_of(type(key))}>"

@@ -25,6 +25,8 @@ refused when read.
 | 12 | time zone by itself | zone |
 | 13 | msgspec.UNSET | none |
 | 14 | NumPy scalar | array: dtype (see `arrays`), bytes; or `S`, bytes; or `U`, text in bytes |
+| 15 | secret | array: reference, when it expires or nil |
+| 16 | text, bytes or path without its secrets | array: what (0, 1, 2), pieces, class of a path |
 | 48 | reference | its number, 4 bytes big-endian |
 
 A zone is nil, the key of a ZoneInfo as text, or an array: days, seconds, microseconds of a fixed
@@ -48,15 +50,16 @@ are 0, and the rest of a Pydantic model is without `set`.
 """
 
 from collections.abc import Callable
-from typing import Any, Final, TypeVar, overload
+from typing import Any, Final, TypeAlias, TypeVar, overload
 
 import msgspec
 
 from holdfast import errors
-from holdfast.store.codec import lift, wire
-from holdfast.store.codec.lower import Lowering, is_built_in, is_plain, sorted_bytes
+from holdfast.store.codec import arrays, lift, wire
+from holdfast.store.codec.lower import Judged, Lowering, is_built_in, is_plain, sorted_bytes
 from holdfast.store.codec.registry import Change, Registry
-from holdfast.store.codec.wire import Refusal, name_of, told
+from holdfast.store.codec.vault import guard, vault
+from holdfast.store.codec.wire import Leak, Refusal, name_of, told
 
 __all__ = [
     "MAX_VALUE_BYTES",
@@ -68,6 +71,9 @@ __all__ = [
     "register",
     "registry",
 ]
+
+Place: TypeAlias = str | Callable[[], str]
+"""Where a value stands; found only when it is asked for."""
 
 T = TypeVar("T")
 C = TypeVar("C", bound=Change)
@@ -84,8 +90,11 @@ _decode_items = msgspec.msgpack.Decoder(ext_hook=lift.read_item).decode
 _decode_nodes = msgspec.msgpack.Decoder(ext_hook=lift.read_item_or_mark).decode
 
 
-def encode(value: object, *, path: str = "value") -> bytes:
-    """The bytes of `value`; raise `NotStorable`, naming its place below `path`, if it has none."""
+def encode(value: object, *, path: "Place" = "value") -> bytes:
+    """The bytes of `value`; raise `NotStorable`, naming its place below `path`, if it has none.
+
+    Secrets are cut out; what only looks like one is cut out, let stand or refused as `guard` says.
+    """
     form, data = _packed(value, path, canonical=False)
     return form + data
 
@@ -115,6 +124,8 @@ def decode(data: bytes, *, where: str = "value") -> object:
             return lift.Lift(registry).lift(_decode_nodes(body))
     except Refusal as refusal:
         raise errors.NotStorable(where, refusal.type_name, refusal.why) from refusal
+    except errors.SecretMissing:
+        raise
     except RecursionError as error:
         raise errors.Damaged(where, "it is nested too deep, or the stack is nearly full") from error
     except MemoryError:
@@ -183,26 +194,53 @@ def learn(annotation_owner: Callable[..., object]) -> None:
     registry.learn(annotation_owner)
 
 
-def _packed(value: object, path: str, *, canonical: bool) -> tuple[bytes, bytes]:
-    """The form byte and the msgpack bytes of `value`."""
+def _packed(value: object, path: Place, *, canonical: bool) -> tuple[bytes, bytes]:
+    """The form byte and the msgpack bytes of `value`, its secrets cut out."""
     pack = sorted_bytes if canonical else _encode_tree
     form = wire.FORM_PLAIN
     try:
         data = _plain_bytes(value, pack)
+        may_hold = data is not None and vault.may_hold(data)
         if data is None:
             lowering = Lowering(registry, canonical=canonical)
             tree = lowering.lower(value)
             form, data = lowering.form, pack(tree)
+            is_numbers = arrays.is_array(type(value)) and not lowering.holds_secret
+            may_hold = lowering.holds_secret or (not is_numbers and vault.may_hold(data))
+        if may_hold:
+            form, data = _veiled(value, path, pack, canonical=canonical)
     except Refusal as refusal:
-        place = refusal.place(path)
+        place = refusal.place(_told(path))
         raise errors.NotStorable(place, refusal.type_name, refusal.why) from refusal.__cause__
     except RecursionError as error:
         why = "it is nested too deep for what is left of the stack"
-        raise errors.NotStorable(path, name_of(type(value)), why) from error
+        raise errors.NotStorable(_told(path), name_of(type(value)), why) from error
     if len(data) >= MAX_VALUE_BYTES:
         why = f"it has {len(data):,} bytes, more than {MAX_VALUE_BYTES:,}; keep it in a file"
-        raise errors.NotStorable(path, name_of(type(value)), why)
+        raise errors.NotStorable(_told(path), name_of(type(value)), why)
     return _FORM_BYTES[form], data
+
+
+def _veiled(
+    value: object, path: Place, pack: Callable[[object], bytes], *, canonical: bool
+) -> tuple[int, bytes]:
+    """Form and bytes of a value in which a secret may stand; what is undeclared is judged."""
+    judged = Judged()
+    while True:
+        lowering = Lowering(registry, canonical=canonical, judged=judged)
+        try:
+            data = pack(lowering.lower(value))
+        except Leak as leak:
+            judged.may_stay[leak.data] = guard.get().judge(leak.place(_told(path)), leak.kind)
+            continue
+        if vault.holds_known(data) and not any(judged.may_stay.values()):
+            why = "a secret stands in it, where it cannot be cut out; keep it out of what is stored"
+            raise Refusal(name_of(type(value)), why)
+        return lowering.form, data
+
+
+def _told(path: Place) -> str:
+    return path if isinstance(path, str) else path()
 
 
 def _plain_bytes(value: object, pack: Callable[[object], bytes]) -> bytes | None:

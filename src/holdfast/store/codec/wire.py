@@ -22,6 +22,8 @@ PATH: Final = 11
 ZONE: Final = 12
 UNSET: Final = 13
 NUMPY_SCALAR: Final = 14
+SECRET: Final = 15
+VEILED: Final = 16
 
 # Extension items of no length, first in an array, that say what the array is.
 TUPLE: Final = 32
@@ -56,6 +58,14 @@ class Refusal(Exception):
     def place(self, root: str) -> str:
         """Where the value is, as one would write it in Python, from `root` on."""
         return root + "".join(reversed(self._place))
+
+
+class Leak(Refusal):
+    """Something looks secret, and nobody declared it: it is asked what to do, then gone on."""
+
+    def __init__(self, type_name: str, kind: str, data: bytes) -> None:
+        super().__init__(type_name, kind)
+        self.kind, self.data = kind, data
 
 
 def name_of(cls: type) -> str:

@@ -1,0 +1,19 @@
+"""Which rows a replay of the code outside turns needs."""
+
+from collections.abc import Sequence
+
+from holdfast.model.journal import Entry, LoopLeft
+
+
+def is_outside(turn: int, entries: Sequence[Entry]) -> bool:
+    """Whether a replay outside turns needs these entries after the turn is over."""
+    for entry in entries:
+        if isinstance(entry, LoopLeft):
+            return True
+        call = getattr(entry, "call", None)
+        if call is not None and (
+            (isinstance(call.scope, int) and call.scope < 0)
+            or (isinstance(call.scope, bytes) and turn < 0)
+        ):
+            return True
+    return False

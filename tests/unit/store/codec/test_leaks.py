@@ -1,0 +1,66 @@
+"""What looks like a secret, and what does not."""
+
+import base64
+import random
+import string
+
+import msgspec
+import pytest
+
+from holdfast.store.codec import leaks
+from holdfast.store.codec.vault import Vault
+from tests.unit.store.codec.keys import SAMPLES
+
+TEXTS = [
+    "the quick brown fox jumps over the lazy dog",
+    "call_9f8e7d6c5b4a39281706f5e4d3c2b1a0",
+    "chatcmpl-AbCdEfGhIjKlMnOpQrStUvWxYz012345",
+    "toolu_01A09q90qw90lq917835lq9",
+    "3f2504e0-4f89-11d3-9a0c-0305e82c3301",
+    "9c56cc51b374c3ba189210d5b6d4bf57790d351c96c47c02190ecf1e430635ab",
+    "https://example.com/a-very-long-slug-that-talks-about-risk-management-in-2026",
+    "task-force-and-desk-research-are-words-with-sk-in-them-and-go-on-for-long",
+    "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk",
+    "arn:aws:iam::123456789012:role/service-role/my-lambda-execution-role-abcdefgh",
+    "eyJhbGciOiJIUzI1NiJ9 is how a header begins, and eyJ0ZXN0IjoxfQ a payload",
+    "-----BEGIN CERTIFICATE-----\nMIIDXTCCAkWgAwIBAgIJALoBvmyQ6NdWMA0GCSqGSIb3DQEBCwUA\n",
+    "sk_learn_pipeline_with_a_very_long_name_indeed_0123456789",
+    "def hf_load_model_from_pretrained_checkpoint(): ...",
+    "sk-learn and scikit-learn",
+]
+
+
+@pytest.mark.parametrize(("kind", "sample"), SAMPLES)
+def test_a_key_is_found_whole_in_text_around_it(kind: str, sample: str) -> None:
+    text = f'{{"key": "{sample}"}} and more'.encode()
+
+    (hit,) = leaks.find(text)
+
+    assert (kind, sample.encode()) == (hit.kind, text[hit.start : hit.end])
+
+
+@pytest.mark.parametrize(("kind", "sample"), SAMPLES)
+def test_a_key_is_seen_in_packed_bytes_whatever_stands_before_it(kind: str, sample: str) -> None:
+    for pad in range(90):
+        packed = msgspec.msgpack.encode(["x" * pad, sample, kind])
+        assert Vault(environment={}).may_hold(packed)
+        assert Vault(environment={}).may_hold(msgspec.msgpack.encode(["a b " * pad + sample]))
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_ordinary_text_is_left_alone(text: str) -> None:
+    assert [] == list(leaks.find(text.encode()))
+
+
+def test_every_kind_has_a_sample() -> None:
+    assert set(leaks.KINDS) == {kind for kind, _ in SAMPLES}
+
+
+def test_random_text_and_pictures_are_left_alone() -> None:
+    chance = random.Random(7)  # noqa: S311 a seed
+    letters = string.ascii_letters + string.digits
+    for _ in range(2000):
+        word = "".join(chance.choices(letters, k=chance.randint(20, 80))).encode()
+        assert [] == list(leaks.find(word))
+    picture = base64.b64encode(chance.randbytes(200_000))
+    assert [] == list(leaks.find(picture))
