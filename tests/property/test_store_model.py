@@ -480,7 +480,7 @@ def counted() -> Iterator[Counter[str]]:
 @pytest.mark.parametrize(
     ("place", "examples", "steps_min"),
     [
-        ("on disk", 30, 2_000),
+        ("on disk", 36, 2_000),
         ("in memory, one", 80, 6_000),
         ("in memory, two", 80, 6_000),
         ("in memory, three", 80, 6_000),
