@@ -47,7 +47,7 @@ ELSEWHERE = {
     *("rollback.settling", "rollback.settled"),
     *("gc.removing", "gc.removed", "gc.deleting", "gc.deleted", "gc.pruning", "gc.pruned"),
     *("pin.writing", "pin.written", "file.removing", "file.removed"),
-    *("collection.noting", "collection.noted"),
+    *("collection.noting", "collection.noted", "space.moving", "space.moved"),
     *("rekey.sealing", "rekey.sealed", "rekey.writing", "rekey.written"),
     *("rekey.wrapping", "rekey.wrapped", "rekey.removing", "rekey.removed"),
     *("store.emptying", "store.emptied", "heads.forgetting", "heads.forgotten"),

@@ -26,6 +26,7 @@ KILLED_AT = (
     *("gc.removing", "gc.removed", "file.removing", "file.removed"),
     *("gc.deleting", "gc.deleted", "gc.pruning", "gc.pruned"),
     *("pin.writing", "pin.written", "collection.noting", "collection.noted"),
+    *("store.shrinking", "store.shrunk", "space.moving", "space.moved"),
 )
 COLLECT = """
 import sys, holdfast

@@ -291,3 +291,28 @@ def test_what_goes_wrong_in_a_collection_at_close_is_logged(
     open_store(tmp_path / "store", retention=KEPT).close()
 
     assert "garbage was not collected" in caplog.text
+
+
+def test_what_is_left_takes_little_more_than_a_fresh_copy_of_it(tmp_path: Path) -> None:
+    with open_store(tmp_path / "store") as store:
+        for number in range(40):
+            store.run(forgetful, 60, id=f"run-{number}")
+        before = _used(store)
+        store.gc(Retention(last=2, runs_last=4))
+    with open_store(tmp_path / "fresh") as fresh:
+        for number in range(36, 40):
+            fresh.run(forgetful, 60, id=f"run-{number}")
+        fresh.gc(Retention(last=2))
+
+    with open_store(tmp_path / "store") as store, open_store(tmp_path / "fresh") as fresh:
+        assert 4 == len(store.runs())
+        assert _database(store) <= 1.1 * _database(fresh) < before / 4
+
+
+def _database(store: Store) -> int:
+    """Bytes of what lies on the disk, but for the log, which has a length of its own."""
+    return sum(
+        path.stat().st_size
+        for path in store.path.rglob("*")
+        if path.is_file() and path.name not in ("store.db-wal", "store.db-shm", "beats")
+    )

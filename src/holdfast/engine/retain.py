@@ -28,7 +28,7 @@ from holdfast.model.run import Status
 from holdfast.policy import retention
 from holdfast.policy.retention import Candidate, Fate, Retention
 from holdfast.store.backends import sweep
-from holdfast.store.gc import objects, pins, rows, runs
+from holdfast.store.gc import objects, pins, rows, runs, space
 from holdfast.store.open import Opened
 from holdfast.store.reader import Reader, Run
 from holdfast.store.verify import Progress, verify
@@ -122,6 +122,8 @@ class Collector:
                 passed.append(owner.body.id)
         unnamed = objects.unnamed(self._opened, self._named)
         removed = objects.remove(self._opened, self._named, unnamed)
+        if gone or count:
+            space.give_back(self._opened)
         return Collected(runs=gone, rows=count, values=len(removed), passed_over=passed)
 
     def _judge_runs(self) -> dict[str, Fate]:

@@ -11,7 +11,7 @@ _FREE_PART = 16
 """Free pages are given back from this part of the file on."""
 
 
-def shrink(link: sqlite3.Connection) -> int:
+def shrink(link: sqlite3.Connection, pages_max: int = PAGES_MAX) -> int:
     """Leave out the free pages if that is quick and worth it; says how many pages it logged.
 
     The last act of a connection. Nothing is lost if it fails or is cut off: then the file is as
@@ -19,7 +19,7 @@ def shrink(link: sqlite3.Connection) -> int:
     """
     pages: int = link.execute("PRAGMA page_count").fetchone()[0]
     free: int = link.execute("PRAGMA freelist_count").fetchone()[0]
-    if pages > PAGES_MAX or free * _FREE_PART < pages:
+    if pages > pages_max or free * _FREE_PART < pages:
         return 0
     # A full disk or a damaged page: the longer file holds all that the shorter one would.
     with contextlib.suppress(sqlite3.Error):
