@@ -15,7 +15,7 @@ import pytest
 
 import holdfast
 from holdfast.clock import Clock, SystemClock
-from holdfast.model.journal import Redacted
+from holdfast.model.secrets import Redacted
 from holdfast.store.codec.vault import Vault, vault
 from holdfast.testing.fakes import ManualClock
 from tests.engine.kit import RUN, Stage, World

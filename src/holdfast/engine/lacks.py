@@ -4,7 +4,7 @@ import logging
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from holdfast.model.journal import Incomplete, Redacted
+from holdfast.model.secrets import Incomplete, Redacted
 from holdfast.store.codec.vault import Guard
 
 Log: TypeAlias = "logging.LoggerAdapter[logging.Logger]"

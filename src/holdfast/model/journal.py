@@ -15,6 +15,7 @@ from holdfast.model.ledger import Notified, Opened, Said, Spent
 from holdfast.model.limits import SLA, Every
 from holdfast.model.rollback import Take
 from holdfast.model.run import Holder
+from holdfast.model.secrets import Incomplete, Redacted
 from holdfast.model.sections import Declared, Degraded
 
 Scope: TypeAlias = int | bytes
@@ -422,21 +423,6 @@ class Pruned(msgspec.Struct, frozen=True, array_like=True, tag=40):
     """What the row held was removed: no point that is kept needs it. Its hash stays."""
 
     at: float
-
-
-class Redacted(msgspec.Struct, frozen=True, array_like=True, tag=45):
-    """What looked like a secret of a `kind` at a `place` was left out of what was stored."""
-
-    at: float
-    place: str
-    kind: str
-
-
-class Incomplete(msgspec.Struct, frozen=True, array_like=True, tag=46):
-    """Values came back without what was redacted in them."""
-
-    at: float
-    places: list[str]
 
 
 Entry: TypeAlias = (

@@ -1,4 +1,4 @@
-"""What a store does with values that look secret and that nobody declared."""
+"""What looks secret and nobody declared: what a store does with it, and what is told of it."""
 
 import msgspec
 
@@ -19,3 +19,18 @@ class SecretRules(msgspec.Struct, frozen=True, kw_only=True):
             place.startswith(name) and place[len(name) : len(name) + 1] in {"", "[", "."}
             for name in self.allow
         )
+
+
+class Redacted(msgspec.Struct, frozen=True, array_like=True, tag=45):
+    """What looked like a secret of a `kind` at a `place` was left out of what was stored."""
+
+    at: float
+    place: str
+    kind: str
+
+
+class Incomplete(msgspec.Struct, frozen=True, array_like=True, tag=46):
+    """Values came back without what was redacted in them."""
+
+    at: float
+    places: list[str]

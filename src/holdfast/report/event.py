@@ -12,12 +12,11 @@ from holdfast.model.journal import (
     Decided,
     Failed,
     Finished,
-    Incomplete,
     Interrupted,
-    Redacted,
     Redone,
     Retried,
 )
+from holdfast.model.secrets import Incomplete, Redacted
 
 Single: TypeAlias = Finished | Failed | Redone | Redacted | Incomplete
 """Entries that are one event each, whatever came before."""

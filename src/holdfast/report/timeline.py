@@ -23,7 +23,6 @@ from holdfast.model.journal import (
     Failed,
     Finished,
     Happened,
-    Incomplete,
     Intended,
     Interrupted,
     LoopLeft,
@@ -31,7 +30,6 @@ from holdfast.model.journal import (
     Pruned,
     Questioned,
     Raised,
-    Redacted,
     Redone,
     Resumed,
     Retried,
@@ -41,6 +39,7 @@ from holdfast.model.journal import (
     Usage,
 )
 from holdfast.model.run import Origin, Status
+from holdfast.model.secrets import Incomplete, Redacted
 from holdfast.model.sections import Degraded
 from holdfast.policy.usage import total
 from holdfast.report.branched import Branched, branched
