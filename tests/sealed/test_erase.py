@@ -12,9 +12,21 @@ import pytest
 import holdfast
 from holdfast.errors import RunHeld, UnknownRun, UsageError
 from holdfast.store.erase import erase
+from tests.docs.blocks import ROOT
 from tests.sealed import kit
 from tests.unit.store.builders import tampering
 
+WRITER = """
+import sys
+import holdfast
+from tests.sealed import kit
+
+with holdfast.open(sys.argv[1], key=kit.KEY) as store:
+    for number in range(10):
+        store.run(kit.keeper, "planted-argument", id=f"written-{number}")
+        print(f"written-{number}", flush=True)
+        store.run(kit.keeper, "planted-argument", id=f"written-kept-{number}")
+"""
 ERASED, KEPT = "planted-run-0", "planted-run-1"
 
 
@@ -119,6 +131,22 @@ def test_a_run_that_somebody_works_on_is_not_erased(path: Path) -> None:
             erase(found, "planted-run-dies")
 
     assert "planted-run-dies" in kit.runs(path)
+
+
+def test_runs_are_erased_while_others_are_written(path: Path) -> None:
+    command = [sys.executable, "-c", WRITER, str(path)]
+    erased = 0
+
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as writing:
+        assert writing.stdout is not None
+        for line in writing.stdout:  # Each names a run that has just finished.
+            with contextlib.closing(kit.opened(path)) as found:
+                erased += len(erase(found, line.strip()))
+
+    assert (0, 10) == (writing.returncode, erased)
+    assert [] == kit.findings(path)
+    left = [run for run in kit.runs(path) if run.startswith("written")]
+    assert [f"written-kept-{number}" for number in reversed(range(10))] == left
 
 
 def test_an_open_store_has_nothing_that_could_be_erased_for_good(tmp_path: Path) -> None:

@@ -26,12 +26,10 @@ from holdfast.store.seal.keys import StoreKeys
 from holdfast.store.seal.packer import SealedPacker
 from holdfast.store.seal.provider import KeyProvider
 from holdfast.store.seal.sealed import Sealed
+from holdfast.store.verify import Progress
 
 PAGE = 256
 _COUNT = "SELECT (SELECT count(*) FROM j) + (SELECT coalesce(sum(id - first + 1), 0) FROM pack)"
-
-Progress = Callable[[int, int], None]
-"""Told how many rows are rewritten, of how many."""
 
 
 def encrypt(opened: Opened, provider: KeyProvider, progress: Progress | None = None) -> None:

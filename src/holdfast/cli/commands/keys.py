@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from holdfast.cli.bars import progress_bar
 from holdfast.cli.config import Config
 from holdfast.cli.grid import Grid
 from holdfast.cli.noun import Noun
@@ -100,8 +101,8 @@ def init(
             left = clean(opened)
         done = f"encrypted already; {plural(left, 'file')} in clear removed"
     else:
-        with _alone(config.store, None) as opened:
-            encrypt(opened, provider)
+        with _alone(config.store, None) as opened, progress_bar("encrypting") as progress:
+            encrypt(opened, provider, progress)
         done = "encrypted in place"
     _tell(config, facts(config.store), done)
 
@@ -137,7 +138,8 @@ def rotate_(
     with _alone(config.store, present) as opened:
         if wanted is None or not opened.records.is_sealed:
             raise KeyUnusable("nowhere", "the store is not encrypted; `holdfast keys init` does it")
-        rotate(opened, wanted, data=data)
+        with progress_bar("rotating") as progress:
+            rotate(opened, wanted, data=data, progress=progress)
     _tell(config, facts(config.store), "rotated")
 
 

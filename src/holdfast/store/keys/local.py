@@ -74,9 +74,10 @@ def from_variable(name: str, environ: Mapping[str, str]) -> RootKey:
 
 def from_command(command: str) -> RootKey:
     """The key that a command prints; what it says on stderr goes through."""
-    source = f"command {command!r}"
+    source = "the command"  # Not shown whole: a word of it may be a secret.
     try:
         words = shlex.split(command)
+        source = f"command {words[0]}"
         done = subprocess.run(  # noqa: S603 the operator named it
             words,
             stdin=subprocess.DEVNULL,

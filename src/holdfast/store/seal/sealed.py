@@ -5,6 +5,7 @@ What is not sealed is damage here: there is no way from open bytes to a value.
 """
 
 import secrets
+import threading
 from typing import Protocol
 
 from msgspec.structs import replace
@@ -35,6 +36,7 @@ class Sealed(ChunkSeals):
         super().__init__(keys)
         self._rows, self.keys = rows, keys
         self._known: dict[int, SealedRun] = {}
+        self._lock = threading.Lock()
 
     def kid(self, run: str) -> bytes:
         """The catalog key of a run id; it says nothing to whoever has no key."""
@@ -47,9 +49,11 @@ class Sealed(ChunkSeals):
             wrapped = self._rows.key(run)
             if wrapped is None:
                 raise Damaged(f"run number {run}", "its key is missing")
-            found = self._known[run] = self.unwrapped(run, wrapped)
-            while len(self._known) > RUNS_KEPT:
-                self._known.pop(next(iter(self._known)), None)
+            found = self.unwrapped(run, wrapped)
+            with self._lock:
+                self._known[run] = found
+                while len(self._known) > RUNS_KEPT:
+                    del self._known[next(iter(self._known))]
         return found
 
     def unwrapped(self, run: int, wrapped: bytes) -> "SealedRun":

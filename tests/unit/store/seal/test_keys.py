@@ -6,7 +6,7 @@ import pytest
 from holdfast.errors import Damaged, WrongKey
 from holdfast.store.keys.local import RootKey
 from holdfast.store.keys.passphrase import Passphrase
-from holdfast.store.seal import keys
+from holdfast.store.seal import keys, sealed
 from holdfast.store.seal.keys import Root, StoreKeys
 from holdfast.store.seal.provider import unwrap, wrap
 
@@ -27,6 +27,37 @@ def test_the_providers_key_opens_the_store_and_gives_the_same_names() -> None:
 
     assert made.name(b"run", b"a") == again.name(b"run", b"a")
     assert made.chunks == again.chunks
+
+
+def test_a_place_is_written_as_the_format_says() -> None:
+    made, _ = a_store()
+
+    assert b"holdfast 1 row\0" + STORE + bytes(7) + b"\5" == made.place(b"row", 5)
+    assert b"holdfast 1 chunk\0" + STORE == made.place(b"chunk")
+
+
+def test_the_keys_of_many_runs_are_unwrapped_once_and_not_kept_for_ever(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sealed, "RUNS_KEPT", 2)
+    made, _ = a_store()
+    wrapped = {no: made.fresh(no, bytes([no]) * 32)[1] for no in range(1, 6)}
+    asked: list[int] = []
+
+    class Rows:
+        """Wrapped keys, and who asked for them."""
+
+        def key(self, no: int) -> bytes | None:
+            asked.append(no)
+            return wrapped.get(no)
+
+    seals = sealed.Sealed(Rows(), made)
+    for no in (1, 1, 2, 2, 3, 1, 3):
+        seals.of(no)
+
+    assert [1, 2, 3, 1] == asked
+    with pytest.raises(Damaged, match="run number 9 is damaged: its key is missing"):
+        seals.of(9)
 
 
 def test_another_key_is_named_wrong_and_another_store_too() -> None:
