@@ -8,10 +8,17 @@ import pytest
 
 import holdfast
 from holdfast.errors import Damaged, StoreInUse, WrongKey
+from holdfast.policy.retention import Retention
 from holdfast.store.rekey import clean, encrypt, rotate
 from holdfast.store.seal.unlock import facts
+from tests.engine.test_retain import forgetful
 from tests.sealed import kit
 from tests.unit.store.builders import tampering
+
+
+@holdfast.agent
+def asker(run: holdfast.Run) -> str:
+    return str(run.ask("Ship it?", ["yes", "no"]))
 
 
 @pytest.fixture(scope="module")
@@ -128,6 +135,32 @@ def test_a_new_run_and_an_old_one_go_on_after_a_rotation(path: Path) -> None:
         store.run(kit.keeper, "again", turns=30, id="planted-run-new")
 
     assert [] == kit.findings(path)
+
+
+def test_forks_ledgers_and_pruned_rows_are_carried_over(path: Path) -> None:
+    with holdfast.open(path) as store:
+        store.run(forgetful, 100, id="pruned")
+        assert store.gc(Retention(last=3)).rows > 30
+        fork = store.fork("pruned", at=98)
+        store.run(forgetful, id=fork.id)
+        with pytest.raises(holdfast.Waiting):
+            store.run(asker, id="asked")
+        [question] = store.inbox()
+        store.answer(question.id, "yes")
+    expected = kit.states(path, None)
+
+    sealed(path)
+    assert expected == kit.states(path)
+    assert [] == kit.findings(path)
+    with contextlib.closing(kit.opened(path, alone=True)) as found:
+        rotate(found, kit.OTHER, data=True)
+
+    assert expected == kit.states(path, kit.OTHER)
+    assert [] == kit.findings(path, kit.OTHER)
+    with holdfast.open(path, key=kit.OTHER) as store:
+        assert "yes" == store.run(asker, id="asked")
+        assert 99 == store.run(forgetful, id=fork.id)
+    assert [] == kit.findings(path, kit.OTHER)
 
 
 def test_keys_change_only_while_nobody_else_has_the_store_open(path: Path) -> None:
