@@ -45,6 +45,8 @@ ELSEWHERE = {
     *("doubt.adopting", "doubt.adopted", "rollback.moving", "rollback.moved"),
     *("undo.recording", "undo.recorded", "undo.calling", "undo.called", "undo.failed"),
     *("rollback.settling", "rollback.settled"),
+    *("supervise.starting", "supervise.started", "supervise.ended", "supervise.decided"),
+    *("escalation.recording", "escalation.recorded"),
     *("gc.removing", "gc.removed", "gc.deleting", "gc.deleted", "gc.pruning", "gc.pruned"),
     *("pin.writing", "pin.written", "file.removing", "file.removed"),
     *("collection.noting", "collection.noted", "space.moving", "space.moved"),

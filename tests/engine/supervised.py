@@ -128,3 +128,51 @@ async def dreamer(run: holdfast.Run, place: str) -> str:
             os.kill(os.getpid(), signal.SIGKILL)
         break
     return "awake"
+
+
+@holdfast.step
+def quote(place: str, turn: int) -> int:
+    """Corrupted the first time it is asked in turn 2."""
+    say(place, f"quote {turn}")
+    is_bad = turn == 2 and (is_first(place, "corrupted") or Path(place, "hopeless").exists())
+    return -1 if is_bad else 100 + turn
+
+
+def cancel(outcome: str, place: str, turn: int) -> None:
+    say(place, f"cancel {turn} {outcome}")
+
+
+@holdfast.effect(undo=cancel, key="turn")
+def place_order(place: str, turn: int) -> str:
+    say(place, f"order {turn}")
+    return f"ordered {turn}"
+
+
+@holdfast.agent(checkpoint=holdfast.every(turns=1))
+def cursed(run: holdfast.Run, place: str) -> list[int]:
+    """Dies of a corrupted quote, whenever it sees it."""
+    run.state["quotes"] = []
+    for turn in run.turns():
+        run.state["quotes"].append(quote(place, turn))
+        place_order(place, turn)
+        if run.state["quotes"][-1] < 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        if turn == 3:
+            break
+    return [*run.state["quotes"]]
+
+
+def positive(state: dict[str, list[int]]) -> bool:
+    return all(price > 0 for price in state.get("quotes", []))
+
+
+@holdfast.agent(checkpoint=holdfast.every(turns=1), validate=positive)
+def careful(run: holdfast.Run, place: str) -> list[int]:
+    """Has a validator that refuses a corrupted quote."""
+    run.state["quotes"] = []
+    for turn in run.turns():
+        run.state["quotes"].append(quote(place, turn))
+        place_order(place, turn)
+        if turn == 3:
+            break
+    return [*run.state["quotes"]]

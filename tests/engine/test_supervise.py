@@ -129,6 +129,33 @@ def test_a_process_that_stands_still_beyond_its_limit_is_killed_and_goes_on(
     assert [("supervise", "timeout", "restart")] == decisions(stage)
 
 
+@pytest.mark.parametrize("agent", ["cursed", "careful"])
+def test_a_bad_answer_that_a_restart_would_only_repeat_is_rolled_back(
+    stage: Stage, agents: ModuleType, tmp_path: Path, agent: str
+) -> None:
+    result = supervise(stage, getattr(agents, agent), str(tmp_path))
+
+    assert [100, 101, 102, 103] == result
+    said = asked(tmp_path)
+    assert ["quote 2", "order 2", "cancel 2 ordered 2", "quote 2", "order 2"] == said[4:9]
+    assert 1 == stage.kinds().count("RolledBack")
+    kind = "crash" if agent == "cursed" else "invalid state"
+    assert ("supervise", kind, "rollback") == decisions(stage)[-1]
+
+
+def test_a_failure_that_a_rollback_does_not_cure_is_given_to_a_person(
+    stage: Stage, agents: ModuleType, tmp_path: Path
+) -> None:
+    (tmp_path / "hopeless").touch()
+
+    with pytest.raises(holdfast.Escalated, match="also after a rollback"):
+        supervise(stage, agents.cursed, str(tmp_path))
+
+    orders = [line for line in asked(tmp_path) if line.startswith("order 2")]
+    cancelled = [line for line in asked(tmp_path) if line.startswith("cancel 2")]
+    assert (2, 1) == (len(orders), len(cancelled))
+
+
 def test_an_effect_in_doubt_is_a_persons_to_settle(
     stage: Stage, agents: ModuleType, tmp_path: Path
 ) -> None:

@@ -5,7 +5,7 @@ life that began there ended. So "the same failure twice from one point" is known
 also after every process that saw it is gone.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
 import msgspec
@@ -13,7 +13,7 @@ import msgspec
 from holdfast.clock import Clock
 from holdfast.engine.care import Care
 from holdfast.engine.history import seen_in
-from holdfast.errors import UsageError
+from holdfast.errors import HoldfastError, UsageError
 from holdfast.model.decision import Action, Decision
 from holdfast.model.failure import Ended, Failure, FailureKind
 from holdfast.model.ids import point_id
@@ -27,8 +27,10 @@ from holdfast.model.journal import (
     Finished,
     Happened,
     Interrupted,
+    Raised,
     Redone,
     Resumed,
+    RolledBack,
     Saved,
     Started,
     TurnEnded,
@@ -47,6 +49,14 @@ GONE = Failure(
 )
 """A life that ended without a word: all that the journal can say of a crash."""
 _SILENT = frozenset({FailureKind.CRASH, FailureKind.TIMEOUT})
+
+
+Standing: TypeAlias = Callable[[StoredRun, str], int]
+"""How many effects after a point could not be taken back by a rollback to it."""
+
+
+def _unknown(_run: StoredRun, _point: str) -> int:
+    return 1
 
 
 Supposed: TypeAlias = BaseException | Ended | Failure | FailureKind | str | None
@@ -117,9 +127,12 @@ class _Reading:
             case Started() | Resumed():
                 if self.is_alive:
                     self._end(GONE.sign, entry.at)
-                self.is_alive, self._decided, self.incident.failure = True, None, None
+                is_life = isinstance(entry, Started) or entry.facts is not None
+                self.is_alive, self._decided, self.incident.failure = is_life, None, None
                 self._turn_at = entry.at
-            case Answer() | Answered() | Happened() | TurnEnded() | Saved() | Redone():
+            case (
+                Answer() | Answered() | Happened() | TurnEnded() | Saved() | Redone() | RolledBack()
+            ):
                 self._progress(entry)
             case Declined() if entry.how == "person":
                 self._progress(entry)
@@ -161,6 +174,8 @@ class _Reading:
                 found.turn_s = max(0.0, entry.at - self._turn_at)
             self._turn_at = entry.at
             found.turn, found.steps = entry.turn + 1, entry.steps
+        elif isinstance(entry, RolledBack):
+            found.turn = entry.turn + 1
         elif isinstance(entry, Answer | Happened):
             found.steps += 1
 
@@ -170,6 +185,7 @@ class Judge:
 
     def __init__(self, reader: Reader, clock: Clock) -> None:
         self._reader, self._clock = reader, clock
+        self.standing: Standing = _unknown
 
     def verdict(
         self,
@@ -196,7 +212,7 @@ class Judge:
         repeats = found.repeats(failure)
         is_back = repeats > 0 or failure.kind in (FailureKind.CORRUPTION, FailureKind.INVALID)
         rows = self._whole(run) if is_back else []
-        places = _places(run, rows) if is_back else []
+        newest, further = self._places(run, rows)
         return Situation(
             elapsed_s=0.0 if found.began is None else max(0.0, now - found.began),
             age_s=max(0.0, now - run.body.created),
@@ -205,42 +221,64 @@ class Judge:
             rollbacks=_rollbacks(rows, failure),
             spent_usd=0.0 if care.sla is None else (care.sla.turn_usd or 0.0) * len(found.signs),
             is_held=is_held,
-            verified=places[-1] if places else None,
-            earlier=places[-2] if len(places) > 1 else None,
+            verified=newest,
+            earlier=further,
             turn_s=found.turn_s,
             seen=seen_in(self._reader, run, is_wide=care.sla is not None),
             chance=care.chance.random(),
         )
+
+    def _places(self, run: StoredRun, rows: Sequence[Placed]) -> tuple[Place | None, Place | None]:
+        """The newest checkpoint that can be gone back to, and the newest that drops something."""
+        newest: Place | None = None
+        for spot in _spots(run, rows):
+            try:
+                standing = self.standing(run, spot.point)
+            except HoldfastError:
+                continue  # It is damaged or was removed: the one before it, then.
+            place = Place(point=spot.point, turns_lost=spot.turns, standing=standing)
+            newest = newest or place
+            if spot.answers:
+                return newest, place
+        return newest, None
 
     def _whole(self, run: StoredRun) -> list[Placed]:
         head = run.row.head
         return list(self._reader.rows(head, self._reader.first(head), self._reader.end(head)))
 
 
-def _places(run: StoredRun, rows: Sequence[Placed]) -> list[Place]:
-    """The checkpoints of the run's line, oldest first; reading them has verified their bytes.
+class _Spot(msgspec.Struct, frozen=True, kw_only=True):
+    """A checkpoint of a run's line: its name, the turns after it, and the answers after it."""
 
-    Each effect after one counts as standing: what can be undone is for a rollback's plan to say.
-    """
-    places: list[Place] = []
-    standing = turns = 0
+    point: str
+    turns: int
+    answers: int
+
+
+def _spots(run: StoredRun, rows: Sequence[Placed]) -> list[_Spot]:
+    """The checkpoints of the run's line, newest first; reading them has verified their bytes."""
+    spots: list[_Spot] = []
+    answers = turns = 0
     for placed in reversed(rows):
         for index, entry in reversed(list(enumerate(placed.row.entries))):
-            standing += isinstance(entry, Happened)
+            answers += isinstance(entry, Answer | Happened | Raised)
             if isinstance(entry, TurnEnded | Saved) and entry.mark is not None:
                 point = point_id(run.body.id, (placed.id, index))
-                places.append(Place(point=point, turns_lost=turns, standing=standing))
+                spots.append(_Spot(point=point, turns=turns, answers=answers))
             turns += isinstance(entry, TurnEnded)
-    return places[::-1]
+    return spots
+
+
+def rollback_reason(by: str, failure: Failure) -> str:
+    """What is recorded as the reason of a rollback for a failure; it is counted by that."""
+    return f"{by}: {failure.sign}"
 
 
 def _rollbacks(rows: Iterable[Placed], failure: Failure) -> int:
     """How often the run was rolled back for this failure, ever."""
+    reasons = {rollback_reason(by, failure) for by in ("supervise", "watch")}
     return sum(
-        isinstance(entry, Decided)
-        and entry.decision.action is Action.ROLLBACK
-        and entry.by != "run"  # A run decides and leaves it at that.
-        and entry.failure.sign == failure.sign
+        isinstance(entry, RolledBack) and entry.reason in reasons
         for placed in rows
         for entry in placed.row.entries
     )

@@ -61,6 +61,7 @@ class Lives:
         self._opened, self._clock, self._chance = opened, clock, chance
         self._rules = rules
         self._launcher = Launcher(opened, clock, environment, chance, is_checked=is_checked)
+        self._launcher.judge.standing = self._standing
         self._housekeeper = Housekeeper(opened.leases, clock)
 
     def carry_out(self, order: Order) -> Any:  # noqa: ANN401 the agent's own result
@@ -191,9 +192,10 @@ class Lives:
     def supervise(self, order: Order, terms: "supervising.Terms") -> Any:  # noqa: ANN401 the agent's own result
         """Keep a run alive in a child process until it has ended; its recorded result."""
         _refuse_nested(order)
+        supervisor = self._supervisor()
+        supervisor.settle(order.run)
         known = self._launcher.known(order)
         if known is None:
-            supervisor = supervising.Supervisor(self._opened, self._launcher, self._clock)
             try:
                 supervisor.carry_out(order, terms)
             except RunStopped:
@@ -208,8 +210,20 @@ class Lives:
     ) -> dict[str, str]:
         """Recover the runs of the store whose processes are gone."""
         self._opened.records.revive()
-        supervisor = supervising.Supervisor(self._opened, self._launcher, self._clock)
+        supervisor = self._supervisor()
         return watching.Watcher(self._opened, supervisor, self._clock, find, terms).watch(plan)
+
+    def _supervisor(self) -> "supervising.Supervisor":
+        rollbacks = self.rollbacks(self._points())
+        return supervising.Supervisor(self._opened, self._launcher, rollbacks, self._clock)
+
+    def _points(self) -> Points:
+        return Points(self._opened.reader, self._opened.path)
+
+    def _standing(self, run: StoredRun, point: str) -> int:
+        """Effects after a point that a rollback to it could not take back."""
+        plan = self.rollbacks(self._points()).plan(run, point, None)
+        return sum(effect.how in ("impossible", "unknown") for effect in plan.effects)
 
     def decide(self, run: StoredRun, failure: Supposed, agent: Agent[..., Any] | None) -> Decision:
         """What would be done about a failure of the run now."""

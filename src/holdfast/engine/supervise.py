@@ -12,16 +12,18 @@ from typing import Any
 
 import msgspec
 
+from holdfast import failpoint
 from holdfast.clock import Clock
 from holdfast.engine.agents import MAIN, Agent
 from holdfast.engine.errand import Errand, Go
 from holdfast.engine.escalate import escalate
 from holdfast.engine.faults import to_exception
-from holdfast.engine.judge import GONE
+from holdfast.engine.judge import GONE, rollback_reason
 from holdfast.engine.launch import Launcher
 from holdfast.engine.logs import log
 from holdfast.engine.order import Order
 from holdfast.engine.process import Spare, Watch
+from holdfast.engine.rollback import Rollbacks
 from holdfast.errors import Damaged, Escalated, RunHeld, UsageError
 from holdfast.model.decision import Action, Decision
 from holdfast.model.failure import Failure
@@ -87,8 +89,11 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
 class Supervisor:
     """Supervises runs of one store."""
 
-    def __init__(self, opened: Opened, launcher: Launcher, clock: Clock) -> None:
-        self._opened, self._launcher, self._clock = opened, launcher, clock
+    def __init__(
+        self, opened: Opened, launcher: Launcher, rollbacks: Rollbacks, clock: Clock
+    ) -> None:
+        self._opened, self._launcher, self._rollbacks = opened, launcher, rollbacks
+        self._clock = clock
 
     def carry_out(self, order: Order, terms: Terms) -> None:
         """Keep the run alive until it has ended; raises what a person has to look at.
@@ -101,9 +106,16 @@ class Supervisor:
     def recover(self, order: Order, terms: Terms) -> None:
         """The same for a run whose process is gone: what to do about that is decided first."""
         _refuse_unfindable(order.agent)
+        self.settle(order.run)
         run = self._opened.reader.find(order.run)
         if run is not None and run.body.status is not Status.FINISHED:
             self._keep_alive(order, terms, self._judge(order, terms, GONE, 0))
+
+    def settle(self, id_: str) -> None:
+        """End a rollback that a kill cut off; only then can the run go on."""
+        run = self._opened.reader.find(id_)
+        if run is not None and run.body.status is Status.ROLLING_BACK:
+            self._rollbacks.plan(run, None, None).apply()
 
     def _keep_alive(self, order: Order, terms: Terms, go: Go) -> None:
         starts, spare = 0, Spare(self._errand(order, terms))
@@ -132,22 +144,29 @@ class Supervisor:
             decided = self._decide(order, run, failure, terms)
             failure, decision = decided.failure, decided.decision
         terms.happening(str(decision.action), _facts(order, failure, decision))
-        if decision.action is not Action.RESTART:
+        if decision.action is Action.ROLLBACK and run is not None:
+            plan = self._rollbacks.plan(run, decision.to, None)
+            plan.apply(reason=rollback_reason(terms.by, failure))
+        elif decision.action is not Action.RESTART:
             raise self._give_to_person(order, run, decided, decision, failure)
         log.info("run %s: %s; %s", order.run, failure.what, decision.reason)
+        failpoint.reach("supervise.decided")
         terms.rest(self._clock, decision.wait_s)
         return Go(is_restart=run is not None, decided=decided)
 
     def _live(self, order: Order, terms: Terms, go: Go, spare: Spare) -> Failure:
         """One life in a child; how it ended."""
+        failpoint.reach("supervise.starting")
         child = spare.take()
         child.begin(go)
+        failpoint.reach("supervise.started")
         terms.happening("start", {"run": order.run, "pid": child.process.pid})
         try:
             watch = Watch(self._opened, self._clock, child, order.run, terms.stall_s)
             ended = watch.wait(terms.attend(spare.prepare))
         finally:
             child.stop()
+        failpoint.reach("supervise.ended")
         rules = order.agent.rules
         return child.heard.failure or classify(ended, rules=rules, now=self._clock.now())
 

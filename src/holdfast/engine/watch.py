@@ -96,7 +96,7 @@ class Watcher:
         with self._lock:
             is_known = id_ in self._working or self._left_alone.get(id_) == run.row.epoch
         return (
-            run.body.status is Status.RUNNING
+            run.body.status in (Status.RUNNING, Status.ROLLING_BACK)
             and not is_known
             and not self._opened.leases.is_held(run.row.no)
         )
