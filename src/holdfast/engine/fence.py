@@ -13,8 +13,14 @@ import msgspec
 from holdfast.engine.intent import Aim, Meaning, idempotency_key
 from holdfast.engine.question import Question, show
 from holdfast.errors import Blocked
+from holdfast.model.branches import Allowed, RolledBack
 from holdfast.model.ids import Point, branch_of, point_id
-from holdfast.model.journal import Allowed, Declined, Happened, Intended, RolledBack, Undone
+from holdfast.model.journal import (
+    Declined,
+    Happened,
+    Intended,
+    Undone,
+)
 from holdfast.policy.effects import TAKEN_BACK
 from holdfast.store.marks import SPLIT, intent_mark, key_mark
 from holdfast.store.reader import Placed, Reader, first_row

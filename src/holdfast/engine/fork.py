@@ -11,17 +11,16 @@ from holdfast.engine.fence import ELSEWHERE
 from holdfast.engine.points import Points
 from holdfast.engine.restore import rows_at, state_at
 from holdfast.errors import UnknownCheckpoint, UnknownRun, UsageError
+from holdfast.model.branches import Forked, Settled
 from holdfast.model.ids import Point, branch_of, point_id
 from holdfast.model.journal import (
     Based,
     Declined,
     Entry,
     Finished,
-    Forked,
     Happened,
     Intended,
     Saved,
-    Settled,
     TurnEnded,
 )
 from holdfast.model.run import Holder, Origin, RunBody

@@ -17,20 +17,19 @@ from holdfast.engine.good import offering
 from holdfast.engine.restore import PrunedAway, is_there, rows_at, state_at
 from holdfast.engine.seek import rows_from_turn
 from holdfast.errors import Damaged, UnknownCheckpoint
+from holdfast.model.branches import Forked, Settled
 from holdfast.model.ids import Point, branch_of, parse_point, point_id, row_id, seq_of
 from holdfast.model.journal import (
     Answer,
     Entry,
     Facts,
     Finished,
-    Forked,
     Happened,
     Mark,
     Pruned,
     Redone,
     Resumed,
     Saved,
-    Settled,
     Started,
     TurnEnded,
     Usage,

@@ -9,8 +9,8 @@ from holdfast.clock import Clock
 from holdfast.engine.faults import to_exception
 from holdfast.engine.launch import Launcher
 from holdfast.errors import AlreadyAnswered, Blocked, RunHeld, UsageError
+from holdfast.model.branches import Allowed
 from holdfast.model.journal import (
-    Allowed,
     Call,
     Declined,
     Entry,

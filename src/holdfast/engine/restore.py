@@ -9,19 +9,18 @@ from holdfast.capture.lift import rows_needed
 from holdfast.capture.node import step
 from holdfast.capture.state import State
 from holdfast.errors import Damaged, HoldfastError, NotStorable
+from holdfast.model.branches import Forked, Settled
 from holdfast.model.ids import Point, branch_of
 from holdfast.model.journal import (
     Answer,
     Based,
     Entry,
     Finished,
-    Forked,
     Happened,
     LoopLeft,
     Pruned,
     Resumed,
     Row,
-    Settled,
     TurnEnded,
 )
 from holdfast.model.sections import Declared, Section

@@ -6,8 +6,15 @@ from holdfast.clock import Clock
 from holdfast.engine.launch import Launcher
 from holdfast.engine.losses import named
 from holdfast.errors import RollbackUnfinished, UsageError
+from holdfast.model.branches import Returned, RolledBack
 from holdfast.model.ids import branch_of
-from holdfast.model.journal import Entry, Failed, Finished, Resumed, Returned, RolledBack, Undone
+from holdfast.model.journal import (
+    Entry,
+    Failed,
+    Finished,
+    Resumed,
+    Undone,
+)
 from holdfast.model.rollback import Taken
 from holdfast.model.run import RunBody, Status
 from holdfast.policy.effects import TAKEN_BACK

@@ -19,8 +19,13 @@ from holdfast.engine.returning import go_back
 from holdfast.engine.takeback import TakeBack
 from holdfast.engine.targets import Targets
 from holdfast.errors import RunHeld, UnknownCheckpoint, UsageError
+from holdfast.model.branches import RolledBack, Settled, Undoing
 from holdfast.model.ids import point_id
-from holdfast.model.journal import Entry, Resumed, RolledBack, Settled, Undoing, Undone
+from holdfast.model.journal import (
+    Entry,
+    Resumed,
+    Undone,
+)
 from holdfast.model.rollback import Rolled, Taken
 from holdfast.model.run import Status
 from holdfast.store.codec import values

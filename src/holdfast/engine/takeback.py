@@ -17,7 +17,13 @@ from holdfast.engine.effect import EffectSpec
 from holdfast.engine.faults import to_error
 from holdfast.engine.fence import Entered, Fates
 from holdfast.errors import HoldfastError, NotDone, StoreError
-from holdfast.model.journal import Entry, Happened, Intended, Undoing, Undone
+from holdfast.model.branches import Undoing
+from holdfast.model.journal import (
+    Entry,
+    Happened,
+    Intended,
+    Undone,
+)
 from holdfast.model.rollback import Take
 from holdfast.store.marks import marks_of
 from holdfast.store.reader import Reader
@@ -57,7 +63,7 @@ class TakeBack:
         began = self._clock.monotonic()
         error: BaseException | None = None
         try:
-            how = self._do(take, was_cut=was_cut)
+            how = self._try(take, was_cut=was_cut)
         except StoreError:
             raise
         except _Unknown as unknown:
@@ -74,7 +80,7 @@ class TakeBack:
         self._record(entry)
         return entry
 
-    def _do(self, take: Take, *, was_cut: bool) -> str:
+    def _try(self, take: Take, *, was_cut: bool) -> str:
         if take.move in {"impossible", "unknown"}:
             return take.move
         meant = self._reader.row(take.row).row.entries[take.index]

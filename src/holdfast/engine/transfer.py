@@ -9,19 +9,17 @@ from holdfast import failpoint
 from holdfast.capture.renumber import Moved, renumber
 from holdfast.engine.parcel import Header, Item, Line, Parcel
 from holdfast.errors import Damaged, UsageError
+from holdfast.model.branches import Forked, RolledBack, Settled
 from holdfast.model.ids import Range, branch_of, row_id, seq_of
 from holdfast.model.journal import (
     Based,
     Entry,
     Finished,
-    Forked,
     LoopLeft,
     Redone,
     Resumed,
-    RolledBack,
     Row,
     Saved,
-    Settled,
     TurnEnded,
 )
 from holdfast.model.run import RunBody

@@ -8,12 +8,12 @@ from typing import TypeAlias
 
 import msgspec
 
+from holdfast.model.branches import Allowed, Forked, Returned, RolledBack, Settled, Undoing
 from holdfast.model.decision import Decision
 from holdfast.model.failure import Failure
 from holdfast.model.ids import Range
 from holdfast.model.ledger import Notified, Opened, Said, Spent
 from holdfast.model.limits import SLA, Every
-from holdfast.model.rollback import Take
 from holdfast.model.run import Holder
 from holdfast.model.secrets import Incomplete, Redacted
 from holdfast.model.sections import Declared, Degraded
@@ -273,18 +273,6 @@ class Redone(msgspec.Struct, frozen=True, array_like=True, tag=14):
     reason: str | None
 
 
-class Forked(msgspec.Struct, frozen=True, array_like=True, tag=18):
-    """A fork began: the run and the row it grew from, and what a person changed in its state."""
-
-    at: float
-    run: str
-    of: int
-    turn: int
-    delta: bytes | None
-    holder: Holder
-    reason: str | None
-
-
 class Undone(msgspec.Struct, frozen=True, array_like=True, tag=19):
     """What became of an effect that a rollback took back: undone or offset, it stands no more.
 
@@ -296,61 +284,6 @@ class Undone(msgspec.Struct, frozen=True, array_like=True, tag=19):
     at: float
     took_s: float
     error: Error | None
-
-
-class Allowed(msgspec.Struct, frozen=True, array_like=True, tag=20):
-    """A person lets an effect through that the fence stopped: the one with this key, once."""
-
-    key: str
-    at: float
-    reason: str | None
-
-
-class RolledBack(msgspec.Struct, frozen=True, array_like=True, tag=21):
-    """The head moved to this branch, which grew from entry `index` of row `to`.
-
-    `of` is the last row of the old branch; `takes` are the effects to be taken back, in order;
-    `only` names the sections that go back, to what they are at `source`, where the others stay as
-    they are. A line that `is_free` may do again what stands on those before it.
-    """
-
-    at: float
-    of: int
-    to: int
-    index: int
-    turn: int
-    only: list[str] | None
-    takes: list[Take]
-    is_free: bool
-    holder: Holder
-    reason: str | None
-    source: int = -1
-    source_index: int = -1
-
-
-class Undoing(msgspec.Struct, frozen=True, array_like=True, tag=22):
-    """An effect is about to be taken back, by its `undo` or its `offset`."""
-
-    key: str
-    how: str
-    at: float
-
-
-class Settled(msgspec.Struct, frozen=True, array_like=True, tag=23):
-    """A rollback is over; `note` is what the agent is told, `delta` puts it into the state."""
-
-    at: float
-    turn: int
-    delta: bytes | None
-    note: bytes
-
-
-class Returned(msgspec.Struct, frozen=True, array_like=True, tag=24):
-    """A rollback was taken back: the head is this branch again; `of` ends the one that was left."""
-
-    at: float
-    of: int
-    reason: str | None
 
 
 class Retried(msgspec.Struct, frozen=True, array_like=True, tag=26):

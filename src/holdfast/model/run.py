@@ -23,6 +23,7 @@ _GOES_ON = frozenset({Status.RUNNING, Status.ROLLING_BACK})
 NEXT: dict[Status, frozenset[Status]] = {
     **dict.fromkeys(Status, _GOES_ON),
     Status.RUNNING: frozenset(Status),
+    Status.FINISHED: frozenset({Status.ROLLING_BACK}),
     Status.ROLLING_BACK: frozenset({Status.RUNNING, Status.FINISHED, Status.FAILED}),
 }
 """Which status may follow which; a finished run stays finished unless it is rolled back."""

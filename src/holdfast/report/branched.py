@@ -4,8 +4,9 @@ import datetime as dt
 
 from msgspec.structs import replace
 
+from holdfast.model.branches import Allowed, Forked, Returned, RolledBack, Settled, Undoing
 from holdfast.model.ids import branch_of
-from holdfast.model.journal import Allowed, Forked, Returned, RolledBack, Settled, Undoing, Undone
+from holdfast.model.journal import Undone
 from holdfast.report.event import Event
 from holdfast.report.shown import shown
 from holdfast.store.chunks import length

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from holdfast.model import journal, ledger
+from holdfast.model import branches, journal, ledger
 from holdfast.store.chunks import is_reference
 
 _decoded = msgspec.msgpack.Decoder().decode
@@ -48,7 +48,7 @@ def values_of(entry: journal.Entry) -> Iterator[tuple[str, bytes]]:
             yield "result of the run", entry.value
         case journal.Saved():
             yield "state at a checkpoint", entry.state
-        case journal.Settled():
+        case branches.Settled():
             yield "note of a rollback", entry.note
         case journal.Questioned() | journal.Answered() | ledger.Said():
             yield from _of_question(entry)
@@ -82,7 +82,7 @@ def states_of(entry: journal.Entry) -> Iterator[tuple[str, bytes]]:
             entry.delta is not None
         ):
             yield "change of the state", entry.delta
-        case journal.Forked() | journal.Settled() if entry.delta is not None:
+        case branches.Forked() | branches.Settled() if entry.delta is not None:
             yield "change of the state", entry.delta
         case _:
             pass

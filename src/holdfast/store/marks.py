@@ -3,13 +3,11 @@
 import hashlib
 from collections.abc import Iterator
 
+from holdfast.model.branches import Allowed, Forked, RolledBack
 from holdfast.model.journal import (
-    Allowed,
     Call,
     Entry,
-    Forked,
     Intended,
-    RolledBack,
     Undone,
 )
 

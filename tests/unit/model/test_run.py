@@ -8,10 +8,10 @@ from holdfast.model.run import NEXT, Holder, RunBody, RunInfo, Status
 HOLDER = Holder(pid=7, host="reef", since=5.0)
 
 
-def test_a_finished_run_stays_finished_and_every_other_can_go_on() -> None:
+def test_a_finished_run_can_only_be_rolled_back_and_every_other_can_go_on() -> None:
     assert set(Status) == set(NEXT)
-    assert frozenset() == NEXT[Status.FINISHED]
-    assert all(Status.RUNNING in NEXT[status] for status in Status if NEXT[status])
+    assert {Status.ROLLING_BACK} == NEXT[Status.FINISHED]
+    assert all(Status.RUNNING in NEXT[s] for s in Status if s is not Status.FINISHED)
 
 
 def test_a_holder_says_which_process_it_is() -> None:

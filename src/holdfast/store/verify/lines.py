@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from holdfast.model import journal
+from holdfast.model import branches, journal
 from holdfast.model.ids import Point, seq_of
 from holdfast.store.marks import marks_of
 from holdfast.store.reader import ALL, Branch
@@ -67,9 +67,9 @@ class Lines:
     def _roll(self, branch: int, row: journal.Row) -> None:
         """Whether a rollback that began on a branch is over."""
         for entry in row.entries:
-            if isinstance(entry, journal.RolledBack):
+            if isinstance(entry, branches.RolledBack):
                 self.rolling.add(branch)
-            elif isinstance(entry, journal.Settled):
+            elif isinstance(entry, branches.Settled):
                 self.rolling.discard(branch)
 
     def _fits(self, branch: int, id_: int, row: journal.Row) -> bool:
