@@ -14,6 +14,7 @@ from holdfast.clock import Clock
 from holdfast.engine.care import Care
 from holdfast.engine.history import seen_in
 from holdfast.errors import HoldfastError, UsageError
+from holdfast.model.branches import RolledBack
 from holdfast.model.decision import Action, Decision
 from holdfast.model.failure import Ended, Failure, FailureKind
 from holdfast.model.ids import point_id
@@ -30,7 +31,6 @@ from holdfast.model.journal import (
     Raised,
     Redone,
     Resumed,
-    RolledBack,
     Saved,
     Started,
     TurnEnded,
