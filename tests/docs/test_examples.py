@@ -1,5 +1,7 @@
 """Every example runs; killed anywhere and run again, it comes to the same end."""
 
+import datetime as dt
+import json
 import os
 import signal
 import subprocess
@@ -7,6 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
+
+import holdfast
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 ENDS = {
@@ -21,6 +25,11 @@ ONCE = {
     "crawler.py": "fetched",
     "assistant.py": "asked",
 }
+SUPERVISED = {
+    "support.py": "7 notes, 1 refund, 1 answer",
+    "desk.py": "bought KELP, ROCK, TIDE, FOAM",
+}
+"""Examples that kill themselves and are kept alive."""
 KILLS = ["step.called:2", "step.recorded:3", "turn.ended:1", "turn.opened:2", "run.taken:1"]
 
 
@@ -39,16 +48,58 @@ def play(name: str, folder: Path, kill_at: str = "") -> subprocess.CompletedProc
 
 
 def test_every_example_is_played_here() -> None:
-    assert sorted(ENDS) == sorted(file.name for file in EXAMPLES.glob("*.py"))
+    assert sorted({**ENDS, **SUPERVISED}) == sorted(file.name for file in EXAMPLES.glob("*.py"))
 
 
-@pytest.mark.parametrize("name", ENDS)
+@pytest.mark.parametrize("name", [*ENDS, *SUPERVISED])
 def test_an_example_runs_and_runs_again(name: str, tmp_path: Path) -> None:
     first, again = play(name, tmp_path), play(name, tmp_path)
 
+    end = {**ENDS, **SUPERVISED}[name]
     assert ("", "") == (first.stderr, again.stderr)
-    assert ENDS[name] == first.stdout.splitlines()[-1]
-    assert [ENDS[name]] == again.stdout.splitlines()
+    assert end == first.stdout.splitlines()[-1]
+    assert [end] == again.stdout.splitlines()
+
+
+def test_the_support_agent_keeps_its_promise(tmp_path: Path) -> None:
+    play("support.py", tmp_path)
+
+    with holdfast.open(tmp_path / ".holdfast") as store:
+        run = store.get("ticket-7")
+    told = json.loads(call(tmp_path, "show", "ticket-7", "-o", "json"))
+    kinds = [e["failure"]["kind"] for e in told["events"] if e["decision"] is not None]
+    resumed = [e["at"] for e in told["events"] if e["kind"] == "resumed"]
+    killed = [e["at"] for e in told["events"] if e["kind"] == "decision"]
+    assert ["transient", "timeout", "crash"] == kinds
+    assert run.ended is not None
+    assert run.ended - run.created < 180
+    waits = [_seconds(back) - _seconds(gone) for gone, back in zip(killed, resumed, strict=True)]
+    assert [] == [wait for wait in waits if wait > 30]
+    assert 1 == len((tmp_path / "refunds.txt").read_text().splitlines())
+    assert 1 == len((tmp_path / "mail.txt").read_text().splitlines())
+
+
+def test_the_desk_places_no_order_twice_and_none_on_a_corrupted_quote(tmp_path: Path) -> None:
+    played = play("desk.py", tmp_path)
+
+    lines = (tmp_path / "exchange.jsonl").read_text().splitlines()
+    book = [json.loads(line) for line in lines]
+    cancelled = [(o["cancel"], o["cents"]) for o in book if o["symbol"] is None]
+    placed = [(o["symbol"], o["cents"]) for o in book if o["symbol"] is not None]
+    standing = [order for order in placed if order not in cancelled]
+    assert [("ROCK", -1250)] == cancelled
+    assert ["KELP", "ROCK", "TIDE", "FOAM"] == [symbol for symbol, _ in standing]
+    assert len(placed) == len(set(placed))
+    assert "in doubt: place" in played.stdout.splitlines()
+
+
+def call(folder: Path, *args: str) -> str:
+    program = [sys.executable, "-m", "holdfast", *args]
+    return subprocess.run(program, cwd=folder, capture_output=True, text=True, check=True).stdout
+
+
+def _seconds(at: str) -> float:
+    return dt.datetime.fromisoformat(at).timestamp()
 
 
 @pytest.mark.parametrize("name", ENDS)

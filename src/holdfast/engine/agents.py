@@ -6,15 +6,12 @@ from typing import Any, Generic, ParamSpec, TypeVar
 
 from holdfast.engine.question import Shape
 from holdfast.errors import UnknownAgent, UsageError
+from holdfast.model.ids import MAIN, module_of
 from holdfast.model.limits import SLA, Every
 from holdfast.policy.classify import Rule
 
 P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)
-
-MAIN = "__main__"
-SCRIPT = "__holdfast_script__"
-"""How a child process calls the script of its supervisor; its agents are those of `__main__`."""
 
 
 class Agent(Generic[P, R_co]):
@@ -36,7 +33,7 @@ class Agent(Generic[P, R_co]):
         self.fn, self.version, self.checkpoint, self.sla = fn, version, checkpoint, sla
         self.rules = tuple(rules)
         self.name = fn.__qualname__
-        self.module = MAIN if fn.__module__ == SCRIPT else fn.__module__
+        self.module = module_of(fn)
         self.is_async = inspect.iscoroutinefunction(fn)
         self.shape = Shape(self.name, _after_run(self.name, fn))
         self.__doc__, self.__name__ = fn.__doc__, fn.__name__

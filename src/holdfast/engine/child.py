@@ -8,8 +8,8 @@ that the errand names, which are those of the supervisor's own program.
 
 import contextlib
 import importlib
+import importlib.util
 import os
-import runpy
 import signal
 import sys
 import threading
@@ -20,12 +20,13 @@ import msgspec
 
 from holdfast.clock import SystemClock
 from holdfast.engine import agents
-from holdfast.engine.agents import MAIN, Agent
+from holdfast.engine.agents import Agent
 from holdfast.engine.errand import Errand, Go
 from holdfast.engine.handle import open as open_store
 from holdfast.engine.logs import log
 from holdfast.engine.pulse import Pulse, Told
 from holdfast.errors import HoldfastError, RunStopped
+from holdfast.model.ids import MAIN, SCRIPT
 from holdfast.policy.classify import classify
 
 EXIT_FAILED = 1
@@ -80,13 +81,20 @@ class Lines:
 def _agent(errand: Errand) -> Agent[..., Any]:
     """The agent, declared by importing what the supervisor's program is made of."""
     sys.path[:] = errand.path
-    if errand.module == MAIN:
-        if errand.main is not None:
-            # Not as `__main__`: what a script does when it is started is not done again.
-            runpy.run_path(errand.main, run_name=agents.SCRIPT)
-    else:
+    if errand.module != MAIN:
         importlib.import_module(errand.module)
+    elif errand.main is not None:
+        _read_script(errand.main)
     return agents.find(errand.agent, errand.module)
+
+
+def _read_script(path: str) -> None:
+    """Read a script, not as `__main__`: what it does when it is started is not done again."""
+    spec = importlib.util.spec_from_file_location(SCRIPT, path)
+    assert spec is not None
+    assert spec.loader is not None
+    sys.modules[SCRIPT] = module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
 
 
 def _own(fd: int) -> int:

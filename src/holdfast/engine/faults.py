@@ -9,6 +9,7 @@ from typing import Any
 from holdfast import errors
 from holdfast.engine.logs import log
 from holdfast.errors import NotStorable, StepError
+from holdfast.model.ids import module_of
 from holdfast.model.journal import Error
 from holdfast.store.codec import values
 from holdfast.store.codec.veil import redact
@@ -25,13 +26,13 @@ _CANCELLED = ("asyncio.exceptions", "CancelledError")
 
 def register_error(cls: type[BaseException]) -> None:
     """Let recorded errors of this class come back as themselves."""
-    _registered[cls.__module__, cls.__qualname__] = cls
+    _registered[module_of(cls), cls.__qualname__] = cls
 
 
 def to_error(raised: BaseException, known: Iterable[type[BaseException]] = ()) -> Error:
     """The record of an exception. A class that will not come back as itself is warned about."""
     cls = type(raised)
-    if isinstance(raised, Exception) and _find(cls.__module__, cls.__qualname__, known) is None:
+    if isinstance(raised, Exception) and _find(module_of(cls), cls.__qualname__, known) is None:
         log.warning(
             "%s.%s is not known by name: a replay raises StepError in its place; "
             "name the class in raises= or register it",
@@ -39,7 +40,7 @@ def to_error(raised: BaseException, known: Iterable[type[BaseException]] = ()) -
             cls.__qualname__,
         )
     return Error(
-        module=cls.__module__,
+        module=module_of(cls),
         name=cls.__qualname__,
         # Before they are cut: half a secret would not be known as one.
         message=redact(str(raised))[:MESSAGE_CHARS_MAX],
@@ -114,7 +115,7 @@ def is_cancelled(error: BaseException) -> bool:
 def _find(module: str, name: str, known: Iterable[type[BaseException]]) -> type[Exception] | None:
     """Look a class up among those named in the program; never by importing what is stored."""
     for cls in known:
-        if (cls.__module__, cls.__qualname__) == (module, name) and issubclass(cls, Exception):
+        if (module_of(cls), cls.__qualname__) == (module, name) and issubclass(cls, Exception):
             return cls
     found: object = None
     if module == "builtins":

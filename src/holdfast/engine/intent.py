@@ -10,10 +10,9 @@ import msgspec
 
 from holdfast.capture.digest import digest
 from holdfast.engine.question import DIGEST_BYTES, Question
+from holdfast.model.ids import MAIN, SCRIPT
 from holdfast.model.journal import Call
 from holdfast.store.marks import intent_mark
-
-MAIN = "__main__"
 
 
 class Meaning(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,11 +63,11 @@ def idempotency_key(lineage: bytes, intent: bytes, nth: int) -> str:
 def module_of(fn: Callable[..., Any]) -> str:
     """The module of a tool; a script's is named as if it were imported."""
     module = getattr(fn, "__module__", None) or MAIN
-    if module != MAIN:
+    if module not in (MAIN, SCRIPT):
         return str(module)
-    main = sys.modules.get(MAIN)
+    main = sys.modules.get(module)
     spec = getattr(main, "__spec__", None)
-    if spec is not None:
+    if spec is not None and module == MAIN:
         return str(spec.name)
     file = getattr(main, "__file__", None)
     return Path(file).stem if file else MAIN

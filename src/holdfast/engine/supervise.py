@@ -14,7 +14,7 @@ import msgspec
 
 from holdfast import failpoint
 from holdfast.clock import Clock
-from holdfast.engine.agents import MAIN, Agent
+from holdfast.engine.agents import Agent
 from holdfast.engine.errand import Errand, Go
 from holdfast.engine.escalate import escalate
 from holdfast.engine.faults import to_exception
@@ -27,6 +27,7 @@ from holdfast.engine.rollback import Rollbacks
 from holdfast.errors import Damaged, Escalated, RunHeld, UsageError
 from holdfast.model.decision import Action, Decision
 from holdfast.model.failure import Failure
+from holdfast.model.ids import MAIN
 from holdfast.model.journal import Decided, Failed
 from holdfast.model.run import Status
 from holdfast.policy.classify import classify
@@ -172,13 +173,14 @@ class Supervisor:
 
     def _errand(self, order: Order, terms: Terms) -> Errand:
         args = values.encode((list(order.args), dict(order.kwargs)), path="arguments of the run")
+        module, script = _home(order.agent)
         return Errand(
             store=str(self._opened.path.absolute()),
             key=terms.key,
             run=order.run,
             agent=order.agent.name,
-            module=order.agent.module,
-            main=_script(order.agent),
+            module=module,
+            main=script,
             path=list(sys.path),
             args=args,
             environment=list(terms.environment),
@@ -251,14 +253,17 @@ def _refuse_unfindable(agent: Agent[..., Any]) -> None:
             "it; declare it at the top of a module"
         )
         raise UsageError(msg)
-    if agent.module == MAIN and _script(agent) is None:
+    if _home(agent) == (MAIN, None):
         msg = f"agent {agent.name} comes from no file that a child process could read"
         raise UsageError(msg)
 
 
-def _script(agent: Agent[..., Any]) -> str | None:
-    """The file of an agent that a script declares."""
+def _home(agent: Agent[..., Any]) -> tuple[str, str | None]:
+    """The module that a child finds an agent in; of a script, its file."""
     if agent.module != MAIN:
-        return None
-    path = agent.fn.__code__.co_filename
-    return str(Path(path).absolute()) if Path(path).is_file() else None
+        return agent.module, None
+    spec = getattr(sys.modules.get(MAIN), "__spec__", None)
+    if spec is not None:  # Started by `python -m`: then it can be imported by that name.
+        return str(spec.name), None
+    path = Path(agent.fn.__code__.co_filename)
+    return MAIN, str(path.absolute()) if path.is_file() else None

@@ -6,6 +6,9 @@ from typing import TypeAlias
 
 import msgspec
 
+MAIN = "__main__"
+SCRIPT = "__holdfast_script__"
+"""How a child process calls the script of its supervisor, which is `__main__` to that."""
 RUN_ID_CHARS_MAX = 200
 SEQ_BITS = 32
 SEQ_MAX = (1 << SEQ_BITS) - 1
@@ -14,6 +17,12 @@ Point: TypeAlias = tuple[int, int]
 """A row id and the index of an entry in it."""
 
 _POINT = re.compile(r"(?P<run>.+)@(?P<branch>\d{1,9})\.(?P<seq>\d{1,10})\.(?P<index>\d{1,9})")
+
+
+def module_of(thing: object) -> str:
+    """The module that a function or class is of, as it is recorded: a script is `__main__`."""
+    module = getattr(thing, "__module__", None) or MAIN
+    return MAIN if module == SCRIPT else module
 
 
 def check_run_id(text: str) -> str:

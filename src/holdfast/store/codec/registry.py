@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from holdfast import errors
+from holdfast.model.ids import module_of
 from holdfast.store.codec import shapes
 from holdfast.store.codec.hints import classes_named
 from holdfast.store.codec.wire import Refusal, name_of
@@ -174,4 +175,4 @@ class Registry:
 
 def default_name(cls: type) -> str:
     """The name of a class that was given none."""
-    return f"{cls.__module__}:{cls.__qualname__}"
+    return f"{module_of(cls)}:{cls.__qualname__}"
