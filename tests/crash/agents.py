@@ -104,6 +104,15 @@ async def abook(order: str, idempotency_key: str = "") -> Answer:
     return _do(f"book {order}", idempotency_key)
 
 
+def unhold(_outcome: Answer, order: str, idempotency_key: str) -> None:
+    _do(f"book undo {order}", idempotency_key)
+
+
+@holdfast.effect(idempotent=True, key="order", undo=unhold)
+def hold(order: str, idempotency_key: str = "") -> Answer:
+    return _do(f"book hold {order}", idempotency_key)
+
+
 @holdfast.effect(key="order")
 def mail(order: str, idempotency_key: str = "") -> Answer:
     return _do(f"mail {order}", idempotency_key)
@@ -330,6 +339,29 @@ def attached(run: holdfast.Run) -> list[Answer]:
     return answers
 
 
+def _refuse(turn: int) -> None:
+    raise Refused(turn)
+
+
+@holdfast.agent
+def aborting(run: holdfast.Run) -> list[Answer]:
+    """Leaves a critical section by an error, in every turn but the last."""
+
+    def ask(turn: int) -> list[Answer]:
+        section = run.critical(f"section {turn}", raises=[Refused])
+        try:
+            with section:
+                answers = [think(turn, "inside"), hold(f"one-{turn}"), hold(f"two-{turn}")]
+                if turn < TURNS - 1:
+                    _refuse(turn)
+        except Refused:
+            left = ",".join(each.how for each in section.effects)
+            return [{"what": f"left {left}", "token": "left"}, got(think(turn, "after"))]
+        return [got(answer) for answer in answers]
+
+    return _loop(run, ask)
+
+
 AGENTS: dict[str, holdfast.Agent[..., Any]] = {
     agent.name: agent
     for agent in (
@@ -348,6 +380,7 @@ AGENTS: dict[str, holdfast.Agent[..., Any]] = {
         failing,
         redone,
         asking,
+        aborting,
         attached,
         gated,
     )

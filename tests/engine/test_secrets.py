@@ -411,3 +411,30 @@ def test_an_allowed_variable_that_looks_secret_is_marked_or_refused(
 def test_the_mode_is_one_of_those_there_are(tmp_path: Path) -> None:
     with pytest.raises(holdfast.UsageError, match="'redact' or 'strict'"):
         holdfast.open(tmp_path / "store", secrets="loose")
+
+
+def test_what_people_are_asked_and_say_holds_no_secret(stage: Stage) -> None:
+    key = holdfast.secret(NAME)
+
+    @holdfast.effect(approve=True)
+    def send(token: str) -> str:
+        return f"sent {len(token)}"
+
+    @holdfast.agent
+    def asker(run: holdfast.Run) -> str:
+        run.budget("usd", 10).spend(1, what=f"with {key.reveal()}")
+        with run.critical(f"under {key.reveal()}"):
+            answer = run.ask(f"Use {key.reveal()}?")
+        return f"{answer}, {send(key.reveal())}"
+
+    assert isinstance(stage.fault(asker), holdfast.Waiting)
+    with stage.open() as store:
+        store.answer(RUN, f"use {VALUE}")
+    waiting = stage.fault(asker)
+    assert isinstance(waiting, holdfast.Waiting)
+    assert VALUE not in str(waiting)
+    with stage.open() as store:
+        store.approve(RUN, note=f"because of {VALUE}")
+
+    assert f"use {VALUE}, sent {len(VALUE)}" == stage.live(asker)
+    assert [] == spilled(stage.path, [VALUE])

@@ -25,6 +25,7 @@ from holdfast.model.ledger import Said
 from holdfast.model.limits import seconds
 from holdfast.policy.standing import Standing
 from holdfast.store.codec import values
+from holdfast.store.codec.veil import redact
 from holdfast.store.ledger import Ledger
 from holdfast.store.open import Opened
 from holdfast.store.reader import History
@@ -81,6 +82,9 @@ def question(
     if not is_sound or len(set(chosen)) != len(chosen) or len(chosen) > OPTIONS_MAX:
         msg = f"options= of run.ask takes up to {OPTIONS_MAX} different texts, not {options!r}"
         raise UsageError(msg)
+    if any(redact(each) != each for each in chosen):
+        msg = "an option of run.ask holds a secret, and people would read it"
+        raise UsageError(msg)
     if default is not NOTHING and expires is None:
         msg = "default= of run.ask is the answer when the time runs out; say when with expires="
         raise UsageError(msg)
@@ -90,11 +94,11 @@ def question(
         raise UsageError(f"expires= of run.ask: {error}") from None
     given = {"question": text, "options": chosen}
     marks = {name: digest(value) for name, value in given.items()}
-    asked = [Asked(name, brief(value), marks[name][:4]) for name, value in given.items()]
+    asked = [Asked(name, redact(brief(value)), marks[name][:4]) for name, value in given.items()]
     whole = hashlib.sha256(b"".join(marks.values())).digest()[:DIGEST_BYTES]
     return Wanted(
         kind=QUESTION,
-        text=text,
+        text=redact(text),
         question=Question("run.ask", whole, asked, given),
         options=chosen,
         within_s=within_s,

@@ -99,6 +99,21 @@ class Book:
             first = min(due, key=lambda r: r.call.after)
             raise self.diverged(first.call, call)
 
+    def pass_over(self, scope: Scope, first: tuple[int, int], last: tuple[int, int]) -> None:
+        """What was recorded between two points was asked for by code that is not run again."""
+        with self._lock:
+            desk = self._desk(scope)
+            for key, record in list(desk.unused.items()):
+                if not first < (record.row, record.index) < last:
+                    continue
+                if record.call.is_side:
+                    record.is_optional = True  # Perhaps of a thread that still runs.
+                    continue
+                del desk.unused[key]
+                desk.received += 1
+                same = (record.call.name, record.call.digest)
+                desk.asked[same] = max(desk.asked.get(same, 0), record.call.ordinal + 1)
+
     def is_waiting(self, scope: Scope) -> bool:
         """Whether recorded calls beside this one were not asked yet: an effect waits for them."""
         with self._lock:

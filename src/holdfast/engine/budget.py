@@ -22,6 +22,7 @@ from holdfast.model.journal import Asked, Call, Noted, Raised
 from holdfast.model.ledger import Spent
 from holdfast.policy.standing import Standing
 from holdfast.store.codec import values
+from holdfast.store.codec.veil import redact
 
 NAME_CHARS_MAX = 100
 Number = int | float | Decimal
@@ -42,7 +43,8 @@ class Budget:
     """
 
     def __init__(self, session: Session, name: str, limit: Number) -> None:
-        if type(name) is not str or not 0 < len(name) <= NAME_CHARS_MAX or not name.isprintable():
+        is_text = type(name) is str and 0 < len(name) <= NAME_CHARS_MAX and name.isprintable()
+        if not is_text or redact(name) != name:
             msg = f"a budget's name is printable text of at most {NAME_CHARS_MAX} characters"
             raise UsageError(msg)
         self._session, self.name = session, name
@@ -94,8 +96,8 @@ class Budget:
             total = standing.spent(self.name) + amount
             if total > self._limit and not is_done:
                 raise self._refused(amount, standing.spent(self.name))
-            limit = str(self._limit)
-            return Spent(id_, self.name, session.id, str(amount), str(total), limit, what, now)
+            limit, reason = str(self._limit), what and redact(what)
+            return Spent(id_, self.name, session.id, str(amount), str(total), limit, reason, now)
 
         began = session.clock.monotonic()
         try:
@@ -134,7 +136,7 @@ def _number(what: str, given: object) -> Decimal:
 def _question(name: str, amount: Decimal, what: str | None) -> Question:
     given = {"amount": str(amount), "what": what}
     marks = {each: digest(value) for each, value in given.items()}
-    asked = [Asked(each, brief(value), marks[each][:4]) for each, value in given.items()]
+    asked = [Asked(each, redact(brief(value)), marks[each][:4]) for each, value in given.items()]
     whole = hashlib.sha256(b"".join(marks.values())).digest()[:DIGEST_BYTES]
     return Question(f"budget {name}", whole, asked, given)
 

@@ -20,6 +20,9 @@ class Current(msgspec.Struct, frozen=True, kw_only=True):
 
 frame: ContextVar[Frame | None] = ContextVar("holdfast_frame", default=None)
 
+critical: ContextVar[list[str] | None] = ContextVar("holdfast_critical", default=None)
+"""The keys of the effects of the critical section that the present code stands in."""
+
 _active = 0
 _counting = threading.Lock()
 
@@ -37,6 +40,13 @@ def current() -> Current:
         function=here.function or None,
         idempotency_key=here.key,
     )
+
+
+def meant(key: str) -> None:
+    """An effect is asked for: one of the critical section, if the code stands in one."""
+    keys = critical.get()
+    if keys is not None and key not in keys:
+        keys.append(key)
 
 
 def count_active(change: int) -> None:

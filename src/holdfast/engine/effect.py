@@ -7,6 +7,7 @@ import msgspec
 from msgspec.structs import replace
 
 from holdfast import failpoint
+from holdfast.engine import context
 from holdfast.engine.approve import Approve, approval
 from holdfast.engine.call import UsageFn, read_usage
 from holdfast.engine.drive import PAUSE_S, Commit, Invoke, Recorded, Rest
@@ -80,12 +81,15 @@ def perform(
         found = look.aim
     elif isinstance(record.outcome, Happened):
         session.book.received(call.scope)
+        if isinstance(record.entry, Intended):
+            context.meant(record.entry.key)
         return session.give(record.outcome.value, record.row, record.index)
     elif isinstance(record.outcome, Declined) and record.outcome.error is not None:
         session.book.received(call.scope)
         raise to_exception(record.outcome.error, spec.not_done)
     else:
         found = _recorded_aim(spec, record, question)
+    context.meant(found.key)
     deed = _Deed(
         spec=spec,
         here=here,

@@ -24,6 +24,7 @@ from holdfast.model.ledger import Said
 from holdfast.model.run import Status
 from holdfast.policy.standing import Standing
 from holdfast.store.codec import values
+from holdfast.store.codec.veil import redact
 from holdfast.store.ledger import Ledger
 from holdfast.store.open import Opened
 from holdfast.store.reader import Run
@@ -136,6 +137,7 @@ class Inbox:
         value = None if item.kind == APPROVAL else values.encode(said.value, path="the answer")
         kept = None if value is None else self._opened.chunks.keep(value)
         key, now, by = self._key(run, item.id), self._clock.now(), name_of(said.by)
+        note = said.note and redact(said.note)
 
         def make(standing: Standing) -> Said:
             known = standing.words.get(key)
@@ -146,7 +148,7 @@ class Inbox:
             about = About(
                 run=run.body.id, id=item.id, kind=item.kind, text=item.text, asked=item.since
             )
-            return word(about, key, said.what, at=now, value=kept, by=by, note=said.note)
+            return word(about, key, said.what, at=now, value=kept, by=by, note=note)
 
         self._ledger(run).add(now, make)
 

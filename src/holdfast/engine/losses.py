@@ -40,7 +40,7 @@ def losses(reader: Reader, run: Run, cut: Cut, *, is_kept: bool) -> Loss:
         if isinstance(fate, Declined | Undone):
             continue
         is_own = branch_of(at[0]) in own and not (fate is not None and fate.how == "ledger")
-        taken = _way(entry, fate, is_own=is_own and not is_kept)
+        taken = way(entry, fate, is_own=is_own and not is_kept)
         effects.append(taken)
         if taken.how != "kept":
             takes.append(Take(entry.key, *at, taken.how))
@@ -66,7 +66,7 @@ def _after(reader: Reader, head: int, cut: Cut) -> Iterator[tuple[Point, Entry]]
             yield (placed.id, index), placed.row.entries[index]
 
 
-def _way(meant: Intended, fate: Happened | None, *, is_own: bool) -> Taken:
+def way(meant: Intended, fate: Happened | None, *, is_own: bool) -> Taken:
     """How an effect is taken back, or why it is not."""
     spec = tools.find(meant.call.name, meant.module)
     how, why = "impossible", "it has neither undo= nor offset="

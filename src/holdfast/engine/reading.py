@@ -6,6 +6,7 @@ import msgspec
 
 from holdfast.engine.faults import is_cut
 from holdfast.model.journal import (
+    Aborted,
     Answer,
     Answered,
     Based,
@@ -38,16 +39,18 @@ class Record(msgspec.Struct):
     `is_standing`: an effect carried over from a turn that is run anew; nobody has to ask it.
     `is_past`: an error that the code went past, which is raised again.
     `is_optional`: an answer to code that then diverged; other code need not ask for it.
+    `since`: where the critical section begins that was aborted.
     """
 
     call: Call
-    entry: Answer | Raised | Noted | Saved | Intended | Questioned | Answered
+    entry: Answer | Raised | Noted | Saved | Intended | Questioned | Answered | Aborted
     row: int
     index: int
     outcome: Happened | Declined | None = None
     is_standing: bool = False
     is_past: bool = False
     is_optional: bool = False
+    since: tuple[int, int] = (-1, -1)
 
 
 def key_of(call: Call) -> Key:
@@ -80,6 +83,8 @@ class Reading:
         match entry:
             case Answer() | Noted() | Saved() | Raised() | Questioned() | Answered():
                 self.kept[key_of(entry.call)] = Record(entry.call, entry, row, index)
+            case Aborted():
+                self._abort(entry, row, index)
             case Intended():
                 self._intend(entry, row, index)
             case Happened() | Declined():
@@ -116,6 +121,14 @@ class Reading:
         if before is not None:
             self.kept.pop(key_of(before.call), None)
         self._intents[entry.key] = self.kept[key_of(entry.call)] = record
+
+    def _abort(self, entry: Aborted, row: int, index: int) -> None:
+        """A critical section was left by an error; what stands in it is not asked for again."""
+        record = Record(entry.call, entry, row, index)
+        begun = self.kept.get(key_of(entry.call))
+        if begun is not None:
+            record.since = begun.row, begun.index
+        self.kept[key_of(entry.call)] = record
 
     def end_turn(self) -> None:
         """Forget the calls of the turn: only those outside turns are asked for again."""

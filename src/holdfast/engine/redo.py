@@ -12,7 +12,9 @@ from holdfast.model.journal import (
     Redone,
     Started,
     TurnEnded,
+    Undone,
 )
+from holdfast.policy.effects import TAKEN_BACK
 from holdfast.store.marks import marks_of
 from holdfast.store.reader import History, Placed, Reader
 from holdfast.store.writer import RunWriter
@@ -22,7 +24,10 @@ def redo_turn(writer: RunWriter, reader: Reader, clock: Clock, reason: str | Non
     """Branch off where the unfinished turn began; the old branch keeps what was recorded."""
     history = reader.history(writer.run)
     at, copied, rest = _cut(reader, history)
-    standing = [e for e in rest if isinstance(e, Intended | Happened | Declined)]
+    gone = {e.key for e in rest if isinstance(e, Undone) and e.how in TAKEN_BACK}
+    standing = [
+        e for e in rest if isinstance(e, Intended | Happened | Declined) and e.key not in gone
+    ]
     intents = [mark for entry in standing for mark in marks_of(entry)]
     redone = Redone(clock.now(), history.last.id, reason)
     writer.grow(at, [*copied, redone, *standing], intents)

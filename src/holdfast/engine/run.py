@@ -6,9 +6,9 @@ import functools
 import inspect
 import random
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
 from holdfast import failpoint
 from holdfast.capture.tracked import TrackedDict, plain
@@ -25,7 +25,14 @@ from holdfast.engine.turns import Loops, Turns
 from holdfast.errors import NestedCall, NotInRun
 from holdfast.model.journal import Usage
 from holdfast.model.sections import Part
+from holdfast.ondemand import OnDemand
 from holdfast.store.codec.vault import guarded
+
+if TYPE_CHECKING:
+    from holdfast.engine import critical as abort
+    from holdfast.engine.critical import Critical
+else:
+    abort = OnDemand("holdfast.engine.critical")  # It loads all that rollbacks need.
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -129,6 +136,19 @@ class Run:
         """
         wanted = ask_for(question, options, expires, default)
         return ask_person(self._session, context.frame.get(), wanted)
+
+    def critical(
+        self, name: str | None = None, *, raises: Iterable[type[BaseException]] = ()
+    ) -> "Critical":
+        """`with run.critical("transfer"):` does all of it, or takes back what it did.
+
+        A checkpoint is saved before it. If an exception leaves the block, its effects are undone or
+        offset, newest first, and listed with what became of each (`effects` of what `as` names);
+        the state is put back; the exception goes on. A crash, a question or a doubt inside is no
+        abort: the run goes on inside the block. `raises` names exceptions of your own, so that a
+        restart raises them as themselves.
+        """
+        return abort.Critical(self._session, name, raises)
 
     def budget(self, name: str, limit: float | Decimal) -> Budget:
         """What the run, its branches and its forks may spend under this name in all.

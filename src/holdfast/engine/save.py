@@ -7,10 +7,11 @@ from holdfast.capture.digest import digest
 from holdfast.capture.tracked import plain
 from holdfast.engine.parameters import asked_of
 from holdfast.engine.question import Question
+from holdfast.engine.reading import Record
 from holdfast.engine.session import Frame, Session
 from holdfast.errors import NestedCall, UsageError
 from holdfast.model.ids import point_id
-from holdfast.model.journal import Mark, Saved
+from holdfast.model.journal import Call, Mark, Saved
 from holdfast.store.codec import values
 from holdfast.store.codec.veil import redact
 from holdfast.store.committer import Ticket
@@ -23,17 +24,30 @@ def save(
 
     Returns its id, and the ticket to wait for; no ticket where the journal holds it already.
     """
-    if frame is None or frame.session is not session or frame.inside is not None:
-        raise NestedCall("run.checkpoint", frame.function if frame else "other code")
-    began = session.clock.monotonic()
     label = label and redact(label)
     question = Question("run.checkpoint", (label or "").encode()[:16], [], {})
-    call, record = session.ask(question, frame)
+    call, record = asked(session, frame, question)
     if record is not None:
         session.replay(record)
         return point_id(session.id, (record.row, record.index)), None
+    row, index, ticket = keep(session, call, label, only)
+    return point_id(session.id, (row, index)), ticket
+
+
+def asked(session: Session, frame: Frame | None, question: Question) -> tuple[Call, Record | None]:
+    """Which checkpoint of the agent's own code this is, and what the journal holds of it."""
+    if frame is None or frame.session is not session or frame.inside is not None:
+        raise NestedCall(question.name, frame.function if frame else "other code")
+    return session.ask(question, frame)
+
+
+def keep(
+    session: Session, call: Call, label: str | None, only: Sequence[str] | None = None
+) -> tuple[int, int, Ticket]:
+    """Queue a new checkpoint; returns its row, its index there, and the ticket to wait for."""
+    began = session.clock.monotonic()
     session.sections.capture()
-    session.refuse_invalid("at run.checkpoint")
+    session.refuse_invalid(f"at {call.name}")
     sections = [only] if isinstance(only, str) else None if only is None else list(only)
     with session.state.lock:  # No thread of the run changes what is hashed after it was encoded.
         state = plain(_sections(session.state.root, sections))
@@ -49,9 +63,8 @@ def save(
         session.used,
         session.steps,
     )
-    row, index, ticket = session.record(entry)
     session.book.received(call.scope)
-    return point_id(session.id, (row, index)), ticket
+    return session.record(entry)
 
 
 def seal(session: Session, state: object, began: float, label: str | None = None) -> Mark:

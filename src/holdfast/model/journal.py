@@ -337,6 +337,19 @@ class Questioned(msgspec.Struct, frozen=True, array_like=True, tag=33):
     args: bytes | None
 
 
+class Aborted(msgspec.Struct, frozen=True, array_like=True, tag=38):
+    """A critical section was left by an error: what it did is taken back, as far as that goes.
+
+    `call` is that of the checkpoint before it; `keys` are the effects that it did, in order.
+    """
+
+    call: Call
+    name: str
+    error: Error
+    keys: list[str]
+    at: float
+
+
 class Answered(msgspec.Struct, frozen=True, array_like=True, tag=34):
     """The answer reached the run, or none is needed any more.
 
@@ -362,7 +375,7 @@ Entry: TypeAlias = (
     Started | Resumed | Answer | Raised | Noted | Intended | Happened | Declined
     | TurnEnded | LoopLeft | Based | Saved | Finished | Failed | Redone | Forked
     | Undone | Allowed | RolledBack | Undoing | Settled | Returned
-    | Opened | Questioned | Answered | Said | Spent | Notified
+    | Opened | Aborted | Questioned | Answered | Said | Spent | Notified
     | Declared | Degraded | Pruned
     | Retried | Decided | Interrupted
     | Redacted | Incomplete

@@ -26,9 +26,10 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     """One thing that happened; what does not apply, or is not known, is None.
 
     `kind` is started, resumed, step, effect, note, question, turn, base, checkpoint, redacted,
-    redone, degraded, pruned, forked, rolled back, taking back, taken back, settled, returned,
-    allowed, finished, failed, retry, decision or interrupted. An effect is one event however often
-    it was tried; `at` is when it was first meant. `row` is the journal row, as errors name it.
+    redone, degraded, pruned, forked, aborted, rolled back, taking back, taken back, settled,
+    returned, allowed, finished, failed, retry, decision or interrupted. An effect is one event
+    however often it was tried; `at` is when it was first meant. `row` is the journal row, as errors
+    name it.
     """
 
     kind: str

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from holdfast.errors import Damaged
 from holdfast.model.journal import (
+    Aborted,
     Answer,
     Answered,
     Based,
@@ -167,7 +168,7 @@ class _Teller:
                 self._passed(entry)
             case Retried() | Decided() | Interrupted():
                 self._judged(entry)
-            case Questioned() | Answered():
+            case Questioned() | Answered() | Aborted():
                 self._asked(entry)
             case _:
                 pass  # Of the ledger, beside the run's history; or told elsewhere.
@@ -246,7 +247,12 @@ class _Teller:
             event = replace(event, outcome="not done", error=error)
         self.events[known] = event
 
-    def _asked(self, entry: Questioned | Answered) -> None:
+    def _asked(self, entry: Questioned | Answered | Aborted) -> None:
+        if isinstance(entry, Aborted):
+            event = self._call("aborted", entry.call)
+            event = replace(event, at=when(entry.at), name=entry.name, asked=None)
+            self._add(replace(event, error=_error(entry.error)))
+            return
         if isinstance(entry, Questioned):
             self._effects[entry.id] = len(self.events)
             event = self._call("question", entry.call)

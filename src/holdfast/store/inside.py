@@ -52,7 +52,7 @@ def values_of(entry: journal.Entry) -> Iterator[tuple[str, bytes]]:
             yield "note of a rollback", entry.note
         case journal.Questioned() | journal.Answered() | ledger.Said():
             yield from _of_question(entry)
-        case journal.Raised() | journal.Declined() | journal.Failed() if (
+        case journal.Raised() | journal.Declined() | journal.Failed() | journal.Aborted() if (
             entry.error and entry.error.args is not None
         ):
             yield "arguments of an error", entry.error.args

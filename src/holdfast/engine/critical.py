@@ -1,0 +1,210 @@
+"""A critical section: saved before, and what it did taken back if it is left by an error.
+
+The effects of the section are undone or offset, newest first, by the machinery of rollbacks; what
+cannot be is listed. The state is put back to what it was before. That the section was aborted is
+recorded first, so a process that dies in the middle goes on taking back, and nothing twice.
+"""
+
+from collections.abc import Iterable, Mapping, MutableMapping, MutableSequence
+from contextvars import Token
+from types import TracebackType
+from typing import Any, Self
+
+from holdfast import failpoint
+from holdfast.capture.digest import digest
+from holdfast.engine import context
+from holdfast.engine.faults import to_error, to_exception
+from holdfast.engine.losses import way
+from holdfast.engine.question import DIGEST_BYTES, Question
+from holdfast.engine.reading import Record
+from holdfast.engine.save import asked, keep
+from holdfast.engine.session import Session
+from holdfast.engine.takeback import TakeBack
+from holdfast.errors import RunStopped, StoreError, UsageError
+from holdfast.model.branches import Undoing
+from holdfast.model.journal import (
+    Aborted,
+    Asked,
+    Call,
+    Declined,
+    Entry,
+    Happened,
+    Intended,
+    Saved,
+    Undone,
+)
+from holdfast.model.rollback import Take, Taken
+from holdfast.store.codec.veil import redact
+
+NAME_CHARS_MAX = 100
+
+
+class Critical:
+    """`with run.critical("move"):`; after an abort `effects` says what became of each effect."""
+
+    def __init__(
+        self, session: Session, name: str | None, raises: Iterable[type[BaseException]] = ()
+    ) -> None:
+        if name is not None and (type(name) is not str or not 0 < len(name) <= NAME_CHARS_MAX):
+            msg = f"a critical section's name is a text of at most {NAME_CHARS_MAX} characters"
+            raise UsageError(msg)
+        self._session, self.name = session, redact(name or "critical section")
+        self._raises = tuple(raises)
+        self.effects: list[Taken] = []
+        self._call: Call | None = None
+        self._before: bytes = b""
+        self._keys: list[str] = []
+        self._token: Token[list[str] | None] | None = None
+
+    def __enter__(self) -> Self:
+        if context.critical.get() is not None:
+            msg = "a critical section does not stand inside another one"
+            raise UsageError(msg)
+        session = self._session
+        mark = digest(self.name)[:DIGEST_BYTES]
+        given = [Asked("name", repr(self.name), mark[:4])]
+        self._call, record = asked(
+            session, context.frame.get(), Question("run.critical", mark, given, {})
+        )
+        if record is None:
+            record = self._save()
+        elif isinstance(record.entry, Aborted):
+            raise self._abort_again(record, record.entry)
+        else:
+            session.replay(record)
+        assert isinstance(record.entry, Saved)
+        self._before = record.entry.state
+        self._token = context.critical.set(self._keys)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        assert self._token is not None
+        context.critical.reset(self._token)
+        # What stops the run, or the process, is no decision of the agent's: it goes on inside.
+        is_stop = isinstance(error, RunStopped | StoreError) or self._session.stopped is not None
+        if isinstance(error, Exception) and not is_stop:
+            self._abort(error)
+            error.add_note(self._told())
+
+    def _save(self) -> Record:
+        session = self._session
+        assert self._call is not None
+        row, index, ticket = keep(session, self._call, self.name)
+        failpoint.reach("critical.saving")
+        session.writer.finish(ticket)
+        failpoint.reach("critical.saved")
+        entry = session.reader.row(row).row.entries[index]
+        assert isinstance(entry, Saved)
+        return Record(self._call, entry, row, index)
+
+    def _abort(self, error: Exception) -> None:
+        """Decide it, durably; then put the state back and take the effects back."""
+        session = self._session
+        assert self._call is not None
+        now = session.clock.now()
+        entry = Aborted(self._call, self.name, to_error(error, self._raises), list(self._keys), now)
+        _, _, ticket = session.record(entry)
+        failpoint.reach("critical.aborting")
+        session.writer.finish(ticket)
+        failpoint.reach("critical.aborted")
+        before = session.reader.value(self._before)
+        assert isinstance(before, dict)
+        with session.state.lock:
+            put_back(session.state.root, before)
+        session.sections.restore({}, session.turn)
+        self._take_back()
+
+    def _abort_again(self, record: Record, entry: Aborted) -> Exception:
+        """An earlier life aborted the section: finish that, and raise what it raised."""
+        session = self._session
+        session.book.pass_over(record.call.scope, record.since, (record.row, record.index))
+        session.book.received(record.call.scope)
+        self._keys[:] = entry.keys
+        self._take_back()
+        error = to_exception(entry.error, self._raises)
+        error.add_note(self._told())
+        return error
+
+    def _take_back(self) -> None:
+        """Take back what is left of the section, newest first."""
+        session = self._session
+        meant, said = self._known()
+        taker = TakeBack(session.reader, session.clock, session.writer)
+        for key in reversed(self._keys):
+            place = meant.get(key)
+            if place is None:
+                continue  # It was stopped before it was meant.
+            entry, row, index, outcome = place
+            if isinstance(outcome, Declined):
+                continue
+            taken = way(entry, outcome, is_own=True)
+            over = said.get(key)
+            if not isinstance(over, Undone):
+                take = Take(key, row, index, taken.how)
+                over = taker.carry_out(take, was_cut=isinstance(over, Undoing))
+            why = taken.why if over.error is None else over.error.message
+            self.effects.append(
+                Taken(key=key, effect=taken.effect, turn=taken.turn, how=over.how, why=why)
+            )
+
+    def _known(
+        self,
+    ) -> tuple[
+        dict[str, tuple[Intended, int, int, Happened | Declined | None]],
+        dict[str, Undoing | Undone],
+    ]:
+        """Where the journal holds the effects of the section, their outcomes, and their undoing."""
+        session = self._session
+        session.flush()
+        meant: dict[str, tuple[Intended, int, int, Happened | Declined | None]] = {}
+        said: dict[str, Undoing | Undone] = {}
+        history = session.reader.history(session.writer.run)
+        for placed in [*history.outside, *history.rows]:
+            for index, entry in enumerate(placed.row.entries):
+                _take_in(entry, placed.id, index, meant, said)
+        return meant, said
+
+    def _told(self) -> str:
+        counted: dict[str, int] = {}
+        for each in self.effects:
+            counted[each.how] = counted.get(each.how, 0) + 1
+        effects = ", ".join(f"{count} {how}" for how, count in counted.items()) or "none"
+        return f"{self.name} was aborted; its effects: {effects}"
+
+
+def _take_in(
+    entry: Entry,
+    row: int,
+    index: int,
+    meant: dict[str, tuple[Intended, int, int, Happened | Declined | None]],
+    said: dict[str, Undoing | Undone],
+) -> None:
+    match entry:
+        case Intended():
+            meant[entry.key] = entry, row, index, None
+        case Happened() | Declined() if entry.key in meant:
+            meant[entry.key] = *meant[entry.key][:3], entry
+        case Undoing() | Undone():
+            said[entry.key] = entry
+        case _:
+            pass
+
+
+def put_back(root: MutableMapping[Any, Any], before: Mapping[Any, Any]) -> None:
+    """Make a tracked mapping hold what it held before, inside its own containers where it can."""
+    for key in [key for key in root if key not in before]:
+        del root[key]
+    for key, value in before.items():
+        now = root.get(key)
+        if isinstance(now, MutableMapping) and isinstance(value, Mapping):
+            put_back(now, value)
+        elif isinstance(now, MutableSequence) and isinstance(value, list):
+            if digest(now) != digest(value):
+                now[:] = value
+        elif key not in root or digest(now) != digest(value):
+            root[key] = value
