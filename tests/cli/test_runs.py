@@ -112,3 +112,20 @@ def test_watching_without_a_terminal_prints_once(history: Shop) -> None:
 
     assert 0 == done.status
     assert 1 == done.out.count("run-42")
+
+
+def test_a_run_is_cancelled_and_revived(history: Shop) -> None:
+    cancelled = history("runs", "cancel", "killed", "--reason", "enough", "--json")
+    again = history("runs", "cancel", "killed")
+    refused = history("restart", "killed", "--app", "shop")
+    listed = history("runs", "--status", "cancelled", "--json")
+    finished = history("runs", "cancel", "run-42")
+    nobody = history("runs", "cancel", "nobody")
+    revived = history("restart", "killed", "--app", "shop", "--revive")
+
+    assert (0, 0, 5, 0) == (cancelled.status, again.status, refused.status, revived.status)
+    assert (2, 3) == (finished.status, nobody.status)
+    assert ("cancelled", False) == (cancelled.data["status"], cancelled.data["is_asked"])
+    assert "enough" in refused.err
+    assert "--revive" in refused.err
+    assert ["killed"] == [each["id"] for each in listed.data["runs"]]

@@ -149,6 +149,15 @@ def go_on(store: holdfast.Store, run: str) -> None:
             return
 
 
+def cancel(store: holdfast.Store) -> None:
+    store.cancel(RUN)
+
+
+def revive(store: holdfast.Store) -> None:
+    if store.get(RUN).status is not holdfast.Status.FINISHED:
+        store.restart(RUN, agent=trader, revive=True)
+
+
 ACTS: dict[str, Callable[[holdfast.Store], object]] = {
     "start": lambda store: store.run(trader, id=RUN),
     "roll back": roll_back,
@@ -157,6 +166,8 @@ ACTS: dict[str, Callable[[holdfast.Store], object]] = {
     "go on with the fork": lambda store: go_on(store, FORK),
     "allow": allow,
     "go back": go_back,
+    "cancel": cancel,
+    "revive": revive,
 }
 
 

@@ -43,7 +43,7 @@ ELSEWHERE = {
     *("run.admitting", "run.admitted", "run.forking", "run.forked"),
     *("fence.opening", "fence.opened", "effect.adopting", "effect.adopted"),
     *("doubt.adopting", "doubt.adopted", "rollback.moving", "rollback.moved"),
-    *("undo.failed", "rollback.settling", "rollback.settled"),
+    *("undo.failed", "rollback.settling", "rollback.settled", "wish.writing", "wish.written"),
     *("supervise.starting", "supervise.started", "supervise.ended", "supervise.decided"),
     *("escalation.recording", "escalation.recorded"),
     *("gc.removing", "gc.removed", "gc.deleting", "gc.deleted", "gc.pruning", "gc.pruned"),

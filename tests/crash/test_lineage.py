@@ -24,6 +24,8 @@ LIVES: dict[str, tuple[tuple[str, ...], str, tuple[str, ...]]] = {
     "gone on with the fork": (("fork",), "go on with the fork", ()),
     "allowed": (("roll back",), "allow", ()),
     "gone back": (("roll back",), "go back", ("go on",)),
+    "cancelled": ((), "cancel", ("revive",)),
+    "revived": (("cancel",), "revive", ()),
 }
 """What comes before, what is killed, what comes after."""
 

@@ -37,6 +37,7 @@ class How:
     words: Sequence[Word] = ()
     redo_turn: bool = False
     allow: str | None = None
+    revive: bool = False
     reason: str | None = None
 
 
@@ -63,7 +64,13 @@ def restart_one(config: Config, text: str, consent: Consent, how: How) -> int:
         result = carry_out(
             store,
             body.id,
-            lambda: store.restart(body.id, agent=agent, redo_turn=how.redo_turn, reason=how.reason),
+            lambda: store.restart(
+                body.id,
+                agent=agent,
+                redo_turn=how.redo_turn,
+                revive=how.revive,
+                reason=how.reason,
+            ),
             again=restart_command(body.id, config),
         )
     print_result(config.output, body.id, result)

@@ -1,10 +1,12 @@
-"""What goes on while runs are active: heartbeats, and commits of what rides along."""
+"""What goes on while runs are active: heartbeats, commits of what rides along, wishes to stop."""
 
+import contextlib
 import threading
+from collections.abc import Callable, Collection, Iterable
 
 from holdfast.clock import Clock
 from holdfast.engine.session import Session
-from holdfast.errors import HoldfastError
+from holdfast.errors import Cancelled, HoldfastError, StoreError
 from holdfast.store.leases import BEAT_S, Leases
 
 TICK_S = 0.05
@@ -14,8 +16,8 @@ TICK_S = 0.05
 class Housekeeper:
     """One thread per store, alive while runs are."""
 
-    def __init__(self, leases: Leases, clock: Clock) -> None:
-        self._leases, self._clock = leases, clock
+    def __init__(self, leases: Leases, clock: Clock, asked: Callable[[], Collection[int]]) -> None:
+        self._leases, self._clock, self._asked = leases, clock, asked
         self._seen: dict[Session, int] = {}
         self._lock = threading.Lock()
         self._wake = threading.Event()
@@ -24,6 +26,7 @@ class Housekeeper:
 
     def add(self, session: Session) -> None:
         """Look after a session."""
+        self._stop_asked([session])
         with self._lock:
             self._seen[session] = -1
             if self._thread is None:
@@ -56,11 +59,20 @@ class Housekeeper:
                 continue
             if self._clock.monotonic() - beaten >= BEAT_S:
                 self._leases.beat()
+                self._stop_asked(self.sessions())
                 beaten = self._clock.monotonic()
             for session in self.sessions():
                 self._flush_if_idle(session)
             self._wake.wait(TICK_S)
             self._wake.clear()
+
+    def _stop_asked(self, sessions: Iterable[Session]) -> None:
+        """Have runs that somebody cancelled stop at their next call."""
+        with contextlib.suppress(StoreError):  # The commits of the run say so themselves.
+            asked = self._asked()
+            for session in sessions:
+                if session.writer.run.row.no in asked:
+                    session.stop(Cancelled(session.id))
 
     def _flush_if_idle(self, session: Session) -> None:
         serial = session.pending_serial

@@ -28,6 +28,7 @@ from holdfast.engine.session import Session
 from holdfast.errors import (
     AgentMismatch,
     Blocked,
+    Cancelled,
     Damaged,
     Diverged,
     Escalated,
@@ -47,12 +48,22 @@ from holdfast.model.decision import Decision
 from holdfast.model.journal import Decided, Entry, Facts, Failed, Finished, Resumed, Started
 from holdfast.model.run import Holder, RunBody, Status
 from holdfast.policy.classify import classify
+from holdfast.store import wishes
 from holdfast.store.codec import values
 from holdfast.store.codec.vault import guard
 from holdfast.store.committer import Ticket
 from holdfast.store.open import Opened
 from holdfast.store.reader import Run as StoredRun
 from holdfast.store.writer import RunWriter, create, take_up
+
+STOPPED: dict[type[Exception], Status] = {
+    InDoubt: Status.IN_DOUBT,
+    Waiting: Status.WAITING,
+    Blocked: Status.BLOCKED,
+    Cancelled: Status.CANCELLED,
+    Diverged: Status.DIVERGED,
+}
+"""Where a run stands that stopped so; any other error is its failure."""
 
 
 class Launcher:
@@ -249,6 +260,8 @@ class Launcher:
             return Done(value=self._opened.reader.value(finished.value))
         if found.body.status is Status.ROLLING_BACK:
             raise RollbackUnfinished(order.run)
+        if found.body.status is Status.CANCELLED and not order.is_revived:
+            raise to_exception(self._end_of(found).error)
         if found.body.status is Status.FAILED and not order.is_restart:
             error = self.failed(found)
             raise error from error.__cause__
@@ -256,15 +269,19 @@ class Launcher:
 
     def failed(self, found: StoredRun) -> Exception:
         """The error that a failed run ended with, as it is raised."""
-        failed = self._last(found)
-        if not isinstance(failed, Failed):
-            raise Damaged(f"run {found.body.id}", "it failed but its journal does not say how")
+        failed = self._end_of(found)
         cause = to_exception(failed.error)
         if isinstance(cause, Escalated):
             return cause
         error = RunFailed(found.body.id, failed.error.name, failed.error.message)
         error.__cause__ = cause
         return error
+
+    def _end_of(self, found: StoredRun) -> Failed:
+        failed = self._last(found)
+        if not isinstance(failed, Failed):
+            raise Damaged(f"run {found.body.id}", "it failed but its journal does not say how")
+        return failed
 
     def _refuse_unanswered(self, order: Order, found: StoredRun) -> None:
         """A run that waits for a person does no work, and leaves no trace, until there is one."""
@@ -300,20 +317,12 @@ class Launcher:
             return cause  # Nothing can be recorded, or the run could not be restored here.
         if not isinstance(cause, Exception):
             return cause  # It was interrupted: it has not failed.
-        match cause:
-            case InDoubt():
-                status = Status.IN_DOUBT
-            case Waiting():
-                status = Status.WAITING
-            case Blocked():
-                status = Status.BLOCKED
-            case Diverged():
-                status = Status.DIVERGED
-                session.drop_pending()
-            case _:
-                status = Status.FAILED
-                session.blame(cause)
-        if status is not Status.WAITING:
+        status = next((s for kind, s in STOPPED.items() if isinstance(cause, kind)), Status.FAILED)
+        if status is Status.DIVERGED:
+            session.drop_pending()
+        elif status is Status.FAILED:
+            session.blame(cause)
+        if status not in (Status.WAITING, Status.CANCELLED):
             self._judge(session, cause)
         now, recorded = self._clock.now(), to_error(cause)
         body = msgspec.structs.replace(
@@ -327,6 +336,8 @@ class Launcher:
             unrecorded.__cause__ = cause
             return unrecorded
         failpoint.reach("run.failed")
+        if status is Status.CANCELLED:
+            wishes.forget(self._opened, session.writer.run.row.no)
         if isinstance(cause, RunStopped | UsageError):
             return cause
         failed = RunFailed(session.id, recorded.name, recorded.message)

@@ -13,6 +13,7 @@ from holdfast import failpoint
 from holdfast.clock import Clock
 from holdfast.engine import context
 from holdfast.engine.agents import Agent
+from holdfast.engine.cancel import cancel
 from holdfast.engine.faults import is_cancelled
 from holdfast.engine.fork import Fork, fork
 from holdfast.engine.housekeeper import Housekeeper
@@ -28,6 +29,7 @@ from holdfast.errors import HoldfastError, NestedCall, RunStopped, WrongLoop
 from holdfast.model.decision import Decision
 from holdfast.model.secrets import SecretRules
 from holdfast.ondemand import OnDemand
+from holdfast.store import wishes
 from holdfast.store.codec.vault import Guard, guarded
 from holdfast.store.open import Opened
 from holdfast.store.reader import Run as StoredRun
@@ -62,7 +64,7 @@ class Lives:
         self._rules = rules
         self._launcher = Launcher(opened, clock, environment, chance, is_checked=is_checked)
         self._launcher.judge.standing = self._standing
-        self._housekeeper = Housekeeper(opened.leases, clock)
+        self._housekeeper = Housekeeper(opened.leases, clock, lambda: wishes.asked(opened))
 
     def carry_out(self, order: Order) -> Any:  # noqa: ANN401 the agent's own result
         """Carry an order out in this thread."""
@@ -180,6 +182,14 @@ class Lives:
         """Make a new run from a point of another."""
         self._opened.records.revive()
         fork(self._opened, points, self._clock, run, wanted)
+
+    def cancel(self, run: StoredRun, reason: str | None) -> None:
+        """Cancel a run, or ask whoever holds it to stop."""
+        cancel(self._opened, self._launcher, self._clock, run, reason)
+
+    def revive(self, run: StoredRun) -> None:
+        """Nobody wants the run to stop any more."""
+        wishes.forget(self._opened, run.row.no)
 
     def rollbacks(self, points: Points) -> Rollbacks:
         """What plans and carries out rollbacks."""

@@ -15,6 +15,7 @@ from holdfast.engine.fates import Act, Fate, Patient, fate_of, nothing_left
 from holdfast.engine.good import newest_good
 from holdfast.engine.outside import is_outside
 from holdfast.engine.points import Points
+from holdfast.model.branches import RolledBack, Undoing
 from holdfast.model.ids import Point, branch_of, ranges
 from holdfast.model.journal import (
     Answer,
@@ -34,6 +35,7 @@ from holdfast.model.journal import (
     Saved,
     Started,
     TurnEnded,
+    Undone,
 )
 from holdfast.model.ledger import Opened
 from holdfast.model.run import Holder, RunBody, Status
@@ -277,6 +279,8 @@ def _as_told_by(last: Entry, body: RunBody) -> RunBody:
             status = next((each for each in Status if each == last.status), Status.FAILED)
             told = f"{last.error.name}: {last.error.message}"
             return replace(body, status=status, ended=last.at, error=body.error or told)
+        case RolledBack() | Undoing() | Undone():
+            return replace(body, status=Status.ROLLING_BACK, ended=None, error=None)
         case _:
             return replace(body, status=Status.RUNNING, ended=None, error=None)
 

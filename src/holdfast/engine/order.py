@@ -26,6 +26,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     kwargs: Mapping[str, Any] = msgspec.field(default_factory=dict)
     is_restart: bool = False
     is_redo: bool = False
+    is_revived: bool = False
     reason: str | None = None
     back: Point | None = None
     decided: Decided | None = None

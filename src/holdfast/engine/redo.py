@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from holdfast.clock import Clock
+from holdfast.model.branches import Forked, Settled
 from holdfast.model.journal import (
     Based,
     Declined,
@@ -28,7 +29,7 @@ def redo_turn(writer: RunWriter, reader: Reader, clock: Clock, reason: str | Non
     standing = [
         e for e in rest if isinstance(e, Intended | Happened | Declined) and e.key not in gone
     ]
-    intents = [mark for entry in standing for mark in marks_of(entry)]
+    intents = [mark for entry in (*copied, *standing) for mark in marks_of(entry)]
     redone = Redone(clock.now(), history.last.id, reason)
     writer.grow(at, [*copied, redone, *standing], intents)
 
@@ -44,7 +45,7 @@ def _cut(reader: Reader, history: History) -> tuple[Placed, list[Entry], list[En
             (number, index)
             for number, placed in enumerate(rows)
             for index, entry in enumerate(placed.row.entries)
-            if isinstance(entry, TurnEnded | Based | Started)
+            if isinstance(entry, TurnEnded | Based | Started) or _is_edited(entry)
         ),
     )
     number, index = last
@@ -54,6 +55,11 @@ def _cut(reader: Reader, history: History) -> tuple[Placed, list[Entry], list[En
         return rows[number], [], rest
     before = reader.before(history.run.row.head, rows[number].id)
     return before, entries[: index + 1], rest
+
+
+def _is_edited(entry: Entry) -> bool:
+    """Whether the state was changed where a fork, or the branch of a rollback, begins."""
+    return isinstance(entry, Forked | Settled) and entry.turn >= 0
 
 
 def _flat(rows: list[Placed]) -> Iterator[Entry]:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 COLLECT_S = 3600.0
 """Automatic collections are so far apart, whichever process makes them."""
 
-ENDED = frozenset({Status.FINISHED, Status.FAILED})
+ENDED = frozenset({Status.FINISHED, Status.FAILED, Status.CANCELLED})
 _PRUNABLE = (Answer, Raised, Noted, TurnEnded, LoopLeft, Based, Saved)
 """Entries that only serve to restore or replay a point of the run."""
 

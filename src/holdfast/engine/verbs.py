@@ -73,15 +73,17 @@ class Verbs(Readings):
         *,
         agent: Agent[..., Any] | None = None,
         redo_turn: bool = False,
+        revive: bool = False,
         reason: str | None = None,
     ) -> Any:  # noqa: ANN401 the agent's own result
         """Continue a run from its newest point with its recorded arguments.
 
         The agent is found by its recorded name among those this process declares.
         `redo_turn` runs the unfinished turn anew with today's code: recorded steps of that turn
-        are dropped (kept on the old branch), effects stand.
+        are dropped (kept on the old branch), effects stand. `revive` goes on with a cancelled run.
         """
-        return self._lives.carry_out(self._restart_order(id, agent, reason, is_redo=redo_turn))
+        order = self._restart_order(id, agent, reason, is_redo=redo_turn, is_revived=revive)
+        return self._lives.carry_out(order)
 
     async def arestart(
         self,
@@ -89,12 +91,22 @@ class Verbs(Readings):
         *,
         agent: Agent[..., Any] | None = None,
         redo_turn: bool = False,
+        revive: bool = False,
         reason: str | None = None,
     ) -> Any:  # noqa: ANN401 the agent's own result
         """`restart`, for code under an event loop."""
-        return await self._lives.acarry_out(
-            self._restart_order(id, agent, reason, is_redo=redo_turn)
-        )
+        order = self._restart_order(id, agent, reason, is_redo=redo_turn, is_revived=revive)
+        return await self._lives.acarry_out(order)
+
+    def cancel(self, id: str, *, reason: str | None = None) -> RunInfo:  # noqa: A002 the public word
+        """Cancel a run: at once where nobody holds it, else at the next call of its agent.
+
+        What it recorded and did stays. A cancelled run is not run again; `restart` with `revive`
+        goes on with it. Idempotent.
+        """
+        self._refuse_if_closed()
+        self._lives.cancel(self._found(id), reason)
+        return self.get(id)
 
     def fork(
         self,
@@ -248,14 +260,24 @@ class Verbs(Readings):
         return self._lives.decide(self._found(id), failure, agent)
 
     def _restart_order(
-        self, id_: str, agent: Agent[..., Any] | None, reason: str | None, *, is_redo: bool
+        self,
+        id_: str,
+        agent: Agent[..., Any] | None,
+        reason: str | None,
+        *,
+        is_redo: bool,
+        is_revived: bool,
     ) -> Order:
         self._refuse_if_closed()
-        body = self._found(id_).body
+        found = self._found(id_)
+        body = found.body
+        if is_revived:
+            self._lives.revive(found)
         return Order(
             agent=agent or agents.find(body.agent, body.module),
             run=id_,
             is_restart=True,
             is_redo=is_redo,
+            is_revived=is_revived,
             reason=reason,
         )

@@ -25,6 +25,7 @@ HoldfastError
 ├── RunStopped                 a run cannot go on by itself; sticky: the run raises it until it ends
 │   ├── RunFailed              the run ended with an error
 │   ├── InDoubt                an effect may or may not have happened
+│   ├── Cancelled              a person cancelled the run
 │   ├── Blocked                an effect about the same thing stands on another branch or fork
 │   ├── InvalidState           a validator refuses the state
 │   ├── Diverged               the code asks something else than the journal recorded
@@ -68,6 +69,7 @@ from holdfast.errors.stopped import (
     Blocked,
     BudgetSpent,
     CallTimedOut,
+    Cancelled,
     Diverged,
     Escalated,
     Expired,
@@ -122,6 +124,7 @@ __all__ = [
     "Blocked",
     "BudgetSpent",
     "CallTimedOut",
+    "Cancelled",
     "ChangedInCall",
     "ChangedOutside",
     "Damaged",

@@ -39,6 +39,20 @@ class InDoubt(RunStopped):
         )
 
 
+class Cancelled(RunStopped):
+    """A person cancelled the run; what it recorded and did stays as it is."""
+
+    remedy = "`store.restart(id, revive=True)` or `holdfast restart ID --revive` goes on with it"
+
+    def __init__(self, run: str, reason: str = "") -> None:
+        super().__init__(run, reason)
+        self.run, self.reason = run, reason
+
+    def __str__(self) -> str:
+        why = f" ({self.reason})" if self.reason else ""
+        return f"run {self.run} was cancelled{why}; {self.remedy}"
+
+
 class Blocked(RunStopped):
     """The fence: an effect about the same thing stands on another branch, or in a fork."""
 

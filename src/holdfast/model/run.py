@@ -16,6 +16,7 @@ class Status(StrEnum):
     WAITING = "waiting"
     BLOCKED = "blocked"
     ROLLING_BACK = "rolling back"
+    CANCELLED = "cancelled"
 
 
 _GOES_ON = frozenset({Status.RUNNING, Status.ROLLING_BACK})
@@ -24,7 +25,7 @@ NEXT: dict[Status, frozenset[Status]] = {
     **dict.fromkeys(Status, _GOES_ON),
     Status.RUNNING: frozenset(Status),
     Status.FINISHED: frozenset({Status.ROLLING_BACK}),
-    Status.ROLLING_BACK: frozenset({Status.RUNNING, Status.FINISHED, Status.FAILED}),
+    Status.ROLLING_BACK: frozenset(Status) - {Status.CANCELLED},
 }
 """Which status may follow which; a finished run stays finished unless it is rolled back."""
 

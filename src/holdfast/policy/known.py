@@ -95,7 +95,10 @@ NAMES: dict[tuple[str, str], FailureKind] = {
     ("holdfast", "RunHeld"): _TRANSIENT,
     ("holdfast", "StoreBusy"): _TRANSIENT,
     ("holdfast", "StoreUnwritable"): _BUDGET,
-    **{("holdfast", name): _BUDGET for name in ("BudgetSpent", "Blocked", "Expired", "Rejected")},
+    **{
+        ("holdfast", name): _BUDGET
+        for name in ("BudgetSpent", "Blocked", "Expired", "Rejected", "Cancelled")
+    },
     ("holdfast", "Diverged"): _BUG,
     ("holdfast", "UsageError"): _BUG,
     # The standard library. The most special class of an error that is listed counts.

@@ -50,6 +50,9 @@ def restart(
         str | None,
         typer.Option("--allow", metavar="KEY", help="Let the effect pass that the fence stopped."),
     ] = None,
+    revive: Annotated[
+        bool, typer.Option("--revive", help="Go on with a run that was cancelled.")
+    ] = False,
     reason: Annotated[
         str | None, typer.Option(metavar="TEXT", help="Why; recorded with --redo-turn, --allow.")
     ] = None,
@@ -78,5 +81,5 @@ def restart(
     if id is None:
         return restart_all(config, is_failed_too=failed, is_dry_run=dry_run)
     consent = Consent(is_given=yes, is_dry_run=dry_run)
-    how = How(words=words, redo_turn=redo_turn, allow=allow, reason=reason)
+    how = How(words=words, redo_turn=redo_turn, allow=allow, revive=revive, reason=reason)
     return restart_one(config, id, consent, how)

@@ -11,7 +11,7 @@ from holdfast.cli.grid import Grid
 from holdfast.cli.noun import Noun
 from holdfast.cli.options import AsJson, Output, StorePath, closing, settings
 from holdfast.cli.output import emit, is_terminal
-from holdfast.cli.stores import status_of_info
+from holdfast.cli.stores import find_run, opened, status_of_info
 from holdfast.cli.text import duration, moment, short
 from holdfast.clock import SystemClock
 from holdfast.engine.handle import RUNS_MAX, Store
@@ -24,6 +24,14 @@ CLOSING = closing(
         "holdfast runs",
         "holdfast runs list --status interrupted --limit 200",
         "holdfast runs -o jsonl | jq -r .id",
+        "holdfast runs cancel run-42 --reason 'no longer needed'",
+    ),
+    (0, 2, 3, 7),
+)
+CANCEL_CLOSING = closing(
+    (
+        "holdfast runs cancel run-42",
+        "holdfast runs cancel run-42 --reason 'no longer needed'",
     ),
     (0, 2, 3, 7),
 )
@@ -42,6 +50,7 @@ class Wanted(StrEnum):
     WAITING = "waiting"
     BLOCKED = "blocked"
     ROLLING_BACK = "rolling-back"
+    CANCELLED = "cancelled"
 
 
 runs = typer.Typer(
@@ -81,15 +90,15 @@ def list_(
     """
     config = settings(store, output, as_json=as_json)
     clock = SystemClock()
-    with open_store(config.store, must_exist=True) as opened:
+    with open_store(config.store, must_exist=True) as handle:
         if watch and is_terminal() and config.output == "table":
             from holdfast.cli import terminal  # noqa: PLC0415 rich is slow to load
 
             try:
-                terminal.watch(lambda: [_grid(_found(opened, status, limit), clock.now())], clock)
+                terminal.watch(lambda: [_grid(_found(handle, status, limit), clock.now())], clock)
             except KeyboardInterrupt:
                 return
-        found = _found(opened, status, limit)
+        found = _found(handle, status, limit)
     lines = [_line(info) for info in found]
     emit(
         config.output,
@@ -97,6 +106,30 @@ def list_(
         lines=lines,
         grids=[_grid(found, clock.now()) if found else "no runs"],
     )
+
+
+@runs.command("cancel", epilog=CANCEL_CLOSING)
+def cancel(
+    id: Annotated[str, typer.Argument(metavar="ID", help="Id of the run, or how it begins.")],  # noqa: A002 the public word
+    *,
+    reason: Annotated[str | None, typer.Option(metavar="TEXT", help="Why; recorded.")] = None,
+    store: StorePath = None,
+    output: Output = None,
+    as_json: AsJson = False,
+) -> None:
+    """Cancel a run; one that a process works on stops at its next call.
+
+    What it recorded and did stays as it is. `holdfast restart ID --revive` goes on with it.
+    """
+    config = settings(store, output, as_json=as_json)
+    with opened(config.store) as found:
+        run = find_run(found.reader, id, config.store).body.id
+    with open_store(config.store, must_exist=True) as handle:
+        info = handle.cancel(run, reason=reason)
+    is_over = info.status is Status.CANCELLED
+    told = {"run": run, "status": status_of_info(info), "is_asked": not is_over}
+    text = f"{run} is cancelled" if is_over else f"{run} is asked to stop at its next call"
+    emit(config.output, document=told, lines=[told], grids=[text])
 
 
 def _found(store: Store, wanted: Wanted | None, limit: int) -> list[RunInfo]:

@@ -56,6 +56,14 @@ class SqliteReads:
                 catalog.check(link)
             self._is_catalog_sound = True
 
+    def noted(self, start: str) -> list[str]:
+        """The keys of notes about the whole store that begin so."""
+        with self._link() as link:
+            found = link.execute(
+                "SELECT key FROM meta WHERE key >= ? AND key < ?", (start, start + "\U0010ffff")
+            ).fetchall()
+        return [str(key) for (key,) in found]
+
     def branch(self, no: int) -> BranchRow | None:
         """The branch of that number."""
         with self._link() as link:

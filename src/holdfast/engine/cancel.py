@@ -1,0 +1,62 @@
+"""Cancelling a run: at once where nobody holds it, else at its next call."""
+
+from msgspec.structs import replace
+
+from holdfast.clock import Clock
+from holdfast.engine.faults import describe, to_error
+from holdfast.engine.launch import Launcher
+from holdfast.errors import Cancelled, RollbackUnfinished, UsageError
+from holdfast.model.journal import Failed, Resumed
+from holdfast.model.run import Status
+from holdfast.store import wishes
+from holdfast.store.open import Opened
+from holdfast.store.reader import Run
+from holdfast.store.writer import take_up
+
+
+def cancel(opened: Opened, launcher: Launcher, clock: Clock, run: Run, reason: str | None) -> None:
+    """Cancel a run. The process that holds it is asked, and records it at its next call.
+
+    The wish is durable: if that process dies before, whoever takes the run up next is asked.
+    """
+    if _is_over(run):
+        return
+    opened.records.revive()
+    wishes.ask(opened, run.row.no)
+    if not opened.leases.take(run.row.no):
+        return
+    try:
+        found = opened.reader.find(run.body.id)
+        assert found is not None
+        if not _is_over(found):
+            _record(opened, launcher, clock, found, reason)
+        wishes.forget(opened, run.row.no)
+    finally:
+        opened.leases.give(run.row.no)
+
+
+def _is_over(run: Run) -> bool:
+    """Whether it is cancelled already; an error where it cannot be."""
+    if run.body.status is Status.FINISHED:
+        msg = f"run {run.body.id} has finished; there is nothing left to cancel"
+        raise UsageError(msg)
+    if run.body.status is Status.ROLLING_BACK:
+        raise RollbackUnfinished(run.body.id)
+    return run.body.status is Status.CANCELLED
+
+
+def _record(opened: Opened, launcher: Launcher, clock: Clock, run: Run, reason: str | None) -> None:
+    now, holder = clock.now(), launcher.holder()
+    error = to_error(Cancelled(run.body.id, reason or ""))
+    body = replace(
+        run.body, holder=holder, status=Status.CANCELLED, ended=now, error=describe(error)
+    )
+    take_up(
+        opened.committer,
+        opened.reader.seals,
+        opened.reader.history(run),
+        opened.records.tail(run.row.head),
+        body=body,
+        entry=Resumed(now, run.row.epoch + 1, holder, run.body.version),
+        more=[Failed(now, str(Status.CANCELLED), error)],
+    )
