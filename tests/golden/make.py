@@ -86,6 +86,10 @@ def _build(path: Path, key: str | None) -> None:
         for _ in range(2):
             with contextlib.suppress(holdfast.Waiting):
                 store.run(agents.asker, id="asking")
+        store.fork("packed", at="packed@3", new_id="forked", state={"note": "edited in a fork"})
+        store.plan_rollback("packed", to="packed@5").apply()
+        store.pin("bank")
+        store.gc(holdfast.Retention(last=3))
 
 
 if __name__ == "__main__":
