@@ -1,12 +1,15 @@
 """The fence: after a restore no standing effect is done again, and no intended one is swallowed."""
 # ruff: noqa: ARG001 tools take what they ignore
 
+import contextlib
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 
 import holdfast
+from holdfast import failpoint
 from tests.engine.kit import RUN, Stage, fence
 
 Call = Callable[[], Any]
@@ -328,3 +331,84 @@ def test_a_permission_does_not_come_back_to_life_with_an_older_state(stage: Stag
 
     assert ["pay 7 12#1"] == again
     assert ["pay 7 10", "pay 7 12"] == done
+
+
+def test_an_effect_under_way_in_the_parent_is_not_begun_in_a_fork(stage: Stage) -> None:
+    began, may_end = threading.Event(), threading.Event()
+    saved: list[str] = []
+
+    @holdfast.effect(key="order")
+    def slow(order: str) -> str:
+        done.append(order)
+        began.set()
+        may_end.wait(30)
+        return f"slow {order}"
+
+    @holdfast.agent
+    def agent(run: holdfast.Run) -> str:
+        for turn in run.turns():
+            if turn == 1:
+                return pay_slowly(run)
+        raise AssertionError
+
+    def pay_slowly(run: holdfast.Run) -> str:
+        found: list[str] = []
+
+        def work() -> None:
+            with contextlib.suppress(holdfast.Blocked):  # It stops the run all the same.
+                found.append(slow("7"))
+
+        thread = threading.Thread(target=run.wrap(work))
+        thread.start()
+        began.wait(30)
+        saved.append(run.checkpoint("paying"))
+        ready.set()
+        thread.join()
+        return "".join(found)
+
+    ready = threading.Event()
+    parent = threading.Thread(target=lambda: results.append(stage.live(agent)))
+    results: list[str] = []
+    parent.start()
+    ready.wait(30)
+    with stage.open() as store:
+        fork = store.fork(RUN, at=saved[0], new_id="fork").id
+        with pytest.raises(holdfast.Blocked, match="is under way"):
+            store.run(agent, id=fork)
+        may_end.set()
+        parent.join()
+        again = store.restart(fork, agent=agent)
+
+    assert ["slow 7"] == results == [again]
+    assert ["7"] == done
+
+
+def test_of_two_lines_that_pay_in_the_same_moment_one_pays(stage: Stage) -> None:
+    say()
+    with stage.open() as store:
+        store.run(payer, id=RUN)
+        one, two = store.fork(RUN, at=0).id, store.fork(RUN, at=0).id
+    say(lambda: pay("7", 10))
+    others: list[Any] = []
+
+    def pay_elsewhere() -> None:
+        with stage.open() as other:
+            others.append(other.run(payer, id=two))
+
+    def meanwhile() -> None:
+        failpoint.disarm()
+        thread = threading.Thread(target=pay_elsewhere)
+        thread.start()
+        thread.join()
+
+    failpoint.arm("effect.intending", meanwhile)
+    try:
+        with stage.open() as store:
+            with pytest.raises(holdfast.Blocked, match="in the same moment"):
+                store.run(payer, id=one)
+            mine = store.restart(one)
+    finally:
+        failpoint.disarm()
+
+    assert [mine] == others
+    assert ["pay 7 10"] == done

@@ -457,3 +457,40 @@ async def test_asynchronous_handlers_are_awaited(stage: Stage) -> None:
         store.plan_rollback(RUN, to=0).apply()
 
     assert ["unmake made it it"] == log
+
+
+def test_the_newest_valid_point_passes_the_validators_of_the_agent(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def small(state: dict[str, Any]) -> bool:
+        return len(state["memory"]["turns"]) <= limit
+
+    limit = 99
+    monkeypatch.setitem(globals(), "stops_at", 5)
+    monkeypatch.setattr(trader, "validate", (holdfast.validate(small),))
+    stage.die(trader)
+
+    with stage.open() as store:
+        newest = store.plan_rollback(RUN, to="newest-valid").turn
+        limit = 3
+        valid = store.plan_rollback(RUN, to="newest-valid").turn
+
+    assert (4, 2) == (newest, valid)
+
+
+def test_a_store_that_is_encrypted_rolls_back_and_forks(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOLDFAST_KEY", "passphrase")
+    monkeypatch.setenv("HOLDFAST_PASSPHRASE", "correct horse battery staple")
+    everything()
+    stage.live(trader)
+    with stage.open() as store:
+        store.plan_rollback(RUN, to=1).apply()
+        assert list(range(TURNS)) == store.run(trader, id=RUN)
+        store.fork(RUN, at=2, new_id="fork")
+        log.clear()
+        assert list(range(TURNS)) == store.run(trader, id="fork")
+        store.undo_rollback(RUN)
+
+    assert [] == log

@@ -1,11 +1,13 @@
 """Where a rollback goes, as people say it: a point, the newest that is sound, before an effect."""
 
-from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
+from holdfast.capture.tracked import TrackedDict
+from holdfast.engine import agents
 from holdfast.engine.fork import Cut, cut_at, find_cut
 from holdfast.engine.points import Points
-from holdfast.errors import HoldfastError, UnknownCheckpoint, UsageError
+from holdfast.engine.validate import Validator, first_fault
+from holdfast.errors import HoldfastError, UnknownAgent, UnknownCheckpoint, UsageError
 from holdfast.model.ids import Point
 from holdfast.model.journal import Finished, Intended, Saved
 from holdfast.store.reader import Reader, Run
@@ -14,15 +16,12 @@ NEWEST_VALID = "newest-valid"
 BEFORE = "before:"
 START = "start"
 
-Check = Callable[[dict[Any, Any]], object]
-"""Raises where a state is not as it must be."""
-
 
 class Targets:
-    """Finds targets of rollbacks; `checks` are what a state must pass to be valid."""
+    """Finds targets of rollbacks."""
 
-    def __init__(self, reader: Reader, points: Points, checks: tuple[Check, ...] = ()) -> None:
-        self._reader, self._points, self._checks = reader, points, checks
+    def __init__(self, reader: Reader, points: Points) -> None:
+        self._reader, self._points = reader, points
 
     def find(self, run: Run, to: str) -> Cut:
         """The target that `to` names."""
@@ -40,15 +39,18 @@ class Targets:
         return find_cut(self._reader, self._points, run, None)
 
     def _newest_valid(self, run: Run) -> Cut:
-        """The newest point whose state can be restored and passes every check."""
+        """The newest point whose state can be restored and passes the agent's validators.
+
+        Where the agent is not declared here, being restored as it was saved is all that counts.
+        """
+        checks = _checks(run)
         for point in self._back(run):
             try:
                 state = self._points.state(point)
-                for check in self._checks:
-                    check(state)
-            except (HoldfastError, ValueError, AssertionError):
+            except HoldfastError:
                 continue
-            return cut_at(self._reader, point)
+            if first_fault(checks, cast("TrackedDict", state)) is None:
+                return cut_at(self._reader, point)
         why = f"no point of run {run.body.id} is sound"
         raise UnknownCheckpoint(f"{run.body.id}@{NEWEST_VALID}", "", why)
 
@@ -79,3 +81,10 @@ class Targets:
             if not isinstance(entry, Finished)
             and not (isinstance(entry, Saved) and entry.only is not None)
         ]
+
+
+def _checks(run: Run) -> tuple[Validator[Any], ...]:
+    try:
+        return agents.find(run.body.agent, run.body.module).validate
+    except UnknownAgent:
+        return ()
