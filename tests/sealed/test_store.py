@@ -106,6 +106,8 @@ def test_the_key_may_come_from_the_environment(
         "DROP TABLE key",
         "DROP TABLE key; UPDATE meta SET value=x'' WHERE key='incompat'",
         "DELETE FROM key WHERE no=0",
+        "UPDATE key SET body='a text' WHERE no=0",
+        "UPDATE key SET body='a text' WHERE no=1",
         "UPDATE meta SET value=randomblob(16) WHERE key='store_id'",
     ],
 )

@@ -141,9 +141,11 @@ def unlock(row: bytes, store_id: bytes, provider: KeyProvider, path: str) -> Sto
 
 def read_root(row: bytes | None) -> Root:
     """Row 0 as it stands, not opened: what can be told without a key."""
+    if type(row) is not bytes:
+        raise Damaged("the key of the store", "it is missing")
     try:
-        root = _decode(row or b"")
-    except msgspec.DecodeError as error:
+        root = _decode(row)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise Damaged("the key of the store", f"it cannot be decoded ({error})") from error
     if not 0 < root.key <= KEY_IDS_MAX:
         raise Damaged("the key of the store", f"its number is {root.key}")
