@@ -4,6 +4,7 @@ import msgspec
 import pytest
 
 from holdfast.errors import Damaged, WrongKey
+from holdfast.store.backends.memory import MemoryRecords
 from holdfast.store.keys.local import RootKey
 from holdfast.store.keys.passphrase import Passphrase
 from holdfast.store.seal import keys, sealed
@@ -163,3 +164,12 @@ def test_a_key_service_that_gives_another_key_is_found_out_before_anything_is_op
 
     with pytest.raises(WrongKey, match="does not open the store"):
         keys.unlock(row, STORE, Mistaken(b"m" * 32, "file"), "the store")
+
+
+def test_every_run_has_a_key_that_no_other_run_ever_had() -> None:
+    made, _ = a_store()
+    seals = sealed.Sealed(MemoryRecords(), made)
+
+    rows = {seals.new(1).row(5, b"before", b"payload").mac for _ in range(20)}
+
+    assert 20 == len(rows)
