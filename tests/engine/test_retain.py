@@ -198,6 +198,22 @@ def test_a_run_that_a_fork_grows_from_stays(store: Store) -> None:
     assert not store.gc(Retention(runs_last=1)).runs
 
 
+def test_forks_and_rollbacks_go_on_beside_what_was_pruned(store: Store) -> None:
+    store.run(forgetful, 100, id="run")
+    store.fork("run", at="run@40", new_id="fork")
+    state = store.restore("fork")[1]
+
+    assert store.gc(Retention(last=1)).rows > 30
+    assert state == store.restore("fork")[1]
+    assert 99 == store.run(forgetful, 100, id="fork")
+    store.plan_rollback("run", to=store.checkpoints("run")[-1].id).apply()
+    assert store.gc(Retention(last=1)).rows > 10
+
+    assert is_whole(store)
+    assert store.restore("run")[1]
+    assert store.restore("fork")[1]
+
+
 def test_a_pinned_checkpoint_stays_and_restores(store: Store) -> None:
     store.run(forgetful, 100, id="run")
     chosen = store.checkpoints("run")[4].id

@@ -11,15 +11,16 @@ from holdfast.store.open import Opened
 from holdfast.store.reader import Run
 
 _encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(Row).decode
 
 
 def prune(opened: Opened, run: Run, branch: int, gone: Container[int], now: float) -> int:
     """Prune packed rows of a branch of a run as it was read; 0 if somebody took it up since."""
     seals = opened.reader.seals.of(run.row.no)
-    payload = _encode(Row(-1, -1, [Pruned(now)]))
 
     def pruned(row: JournalRow) -> JournalRow:
-        return seals.prune(row, payload)
+        held = _decode(seals.open_row(row, row.before))
+        return seals.prune(row, _encode(Row(held.base, held.turn, [Pruned(now)])))
 
     with opened.records.alone() as link:
         if sweep.epoch_of(link, run.row.no) != run.row.epoch or opened.leases.is_held(run.row.no):
