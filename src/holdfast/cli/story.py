@@ -52,6 +52,7 @@ def header(told: Timeline, status: str, config: Config, beside: Beside, *, is_he
         ("stored", f"{size(told.bytes)} in {plural(told.rows, 'row')}"),
         ("branches", str(told.branches) if told.branches > 1 else ""),
         ("error", told.error or ""),
+        ("decided", _last_decision(told) if told.error else ""),
         ("redacted", ", ".join(_places(told, "redacted"))),
         ("degraded", ", ".join(_places(told, "degraded"))),
     ]
@@ -76,6 +77,12 @@ def header(told: Timeline, status: str, config: Config, beside: Beside, *, is_he
 def _places(told: Timeline, kind: str) -> list[str]:
     """Where something was left out, or is missing since a restart."""
     return list(dict.fromkeys(e.name for e in told.events if e.kind == kind and e.name))
+
+
+def _last_decision(told: Timeline) -> str:
+    """What was decided about the failure that ended the run, in full."""
+    made = [event.decision for event in told.events if event.kind == "decision" and event.decision]
+    return decided(made[-1]) if made else ""
 
 
 def _doubt(doubt: Doubt, again: str, *, is_held: bool) -> list[tuple[str, str]]:

@@ -300,8 +300,8 @@ class Retried(msgspec.Struct, frozen=True, array_like=True, tag=26):
 class Decided(msgspec.Struct, frozen=True, array_like=True, tag=27):
     """What was decided about a failure that ended a life of the run.
 
-    `turn` and `steps` (answers received) are the point it came from; `by` is run, supervise,
-    watch or person.
+    `turn` and `steps` (answers received) are the point it came from; `by` is run, supervise or
+    watch.
     """
 
     at: float
