@@ -176,3 +176,10 @@ def careful(run: holdfast.Run, place: str) -> list[int]:
         if turn == 3:
             break
     return [*run.state["quotes"]]
+
+
+@holdfast.agent
+def interrupted(run: holdfast.Run, place: str) -> None:
+    for turn in run.turns():
+        think(place, turn)
+        raise KeyboardInterrupt

@@ -156,6 +156,20 @@ def test_a_failure_that_a_rollback_does_not_cure_is_given_to_a_person(
     assert (2, 1) == (len(orders), len(cancelled))
 
 
+def test_a_child_that_cannot_even_begin_is_not_started_for_ever(
+    stage: Stage, agents: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        stage.live(agents.interrupted, str(tmp_path))
+    (tmp_path / "empty").mkdir()
+    monkeypatch.setattr(sys, "path", [str(tmp_path / "empty"), *sys.path[1:]])
+
+    with pytest.raises(holdfast.Escalated, match="ModuleNotFoundError"):
+        supervise(stage, agents.interrupted, str(tmp_path))
+
+    assert stage.info().is_interrupted
+
+
 def test_an_effect_in_doubt_is_a_persons_to_settle(
     stage: Stage, agents: ModuleType, tmp_path: Path
 ) -> None:

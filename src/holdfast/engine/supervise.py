@@ -110,7 +110,7 @@ class Supervisor:
         self.settle(order.run)
         run = self._opened.reader.find(order.run)
         if run is not None and run.body.status is not Status.FINISHED:
-            self._keep_alive(order, terms, self._judge(order, terms, GONE, 0))
+            self._keep_alive(order, terms, self._judge(order, terms, GONE))
 
     def settle(self, id_: str) -> None:
         """End a rollback that a kill cut off; only then can the run go on."""
@@ -119,41 +119,52 @@ class Supervisor:
             self._rollbacks.plan(run, None, None).apply()
 
     def _keep_alive(self, order: Order, terms: Terms, go: Go) -> None:
-        starts, spare = 0, Spare(self._errand(order, terms))
+        in_vain, spare = 0, Spare(self._errand(order, terms))
         try:
             while True:
-                self._await_lease(order.run, terms)
+                before = self._await_lease(order.run, terms)
                 failure = self._live(order, terms, go, spare)
-                starts += 1
                 run = self._opened.reader.find(order.run)
                 if run is not None and run.body.status is Status.FINISHED:
                     terms.happening("finished", {"run": order.run})
                     return
-                go = self._judge(order, terms, failure, starts)
+                if run is not None and run.row.epoch != before:
+                    in_vain, go = 0, self._judge(order, terms, failure)
+                else:
+                    in_vain += 1
+                    self._judge_unborn(order, terms, failure, in_vain)
         finally:
             spare.stop()
 
-    def _judge(self, order: Order, terms: Terms, failure: Failure, starts: int) -> Go:
-        """Decide about the end of a life; gives the word for the next, or raises for a person."""
-        run, decided = self._opened.reader.find(order.run), None
-        if run is None:
-            decision = self._unborn(order, failure, starts)
-        else:
-            self._refuse_waiting(run)
-            if self._opened.leases.is_held(run.row.no):
-                raise RunHeld(order.run, str(run.body.holder), "a moment ago")
-            decided = self._decide(order, run, failure, terms)
-            failure, decision = decided.failure, decided.decision
+    def _judge_unborn(self, order: Order, terms: Terms, failure: Failure, in_vain: int) -> None:
+        """The child ended before it had the run: the journal says nothing of it."""
+        situation = Situation(recoveries=in_vain - 1, repeats=in_vain - 1)
+        decision = decide(failure, situation, order.agent.sla)
         terms.happening(str(decision.action), _facts(order, failure, decision))
-        if decision.action is Action.ROLLBACK and run is not None:
+        if decision.action is not Action.RESTART:
+            raise Escalated(order.run, failure.what, decision.reason)
+        terms.rest(self._clock, decision.wait_s)
+
+    def _judge(self, order: Order, terms: Terms, failure: Failure) -> Go:
+        """Decide about the end of a life; gives the word for the next, or raises for a person."""
+        run = self._opened.reader.find(order.run)
+        if run is None:
+            raise Damaged(f"run {order.run}", "it was there and is gone")
+        self._refuse_waiting(run)
+        if self._opened.leases.is_held(run.row.no):
+            raise RunHeld(order.run, str(run.body.holder), "a moment ago")
+        decided = self._decide(order, run, failure, terms)
+        failure, decision = decided.failure, decided.decision
+        terms.happening(str(decision.action), _facts(order, failure, decision))
+        if decision.action is Action.ROLLBACK:
             plan = self._rollbacks.plan(run, decision.to, None)
             plan.apply(reason=rollback_reason(terms.by, failure))
         elif decision.action is not Action.RESTART:
-            raise self._give_to_person(order, run, decided, decision, failure)
+            raise self._give_to_person(run, decided)
         log.info("run %s: %s; %s", order.run, failure.what, decision.reason)
         failpoint.reach("supervise.decided")
         terms.rest(self._clock, decision.wait_s)
-        return Go(is_restart=run is not None, decided=decided)
+        return Go(is_restart=True, decided=decided)
 
     def _live(self, order: Order, terms: Terms, go: Go, spare: Spare) -> Failure:
         """One life in a child; how it ended."""
@@ -191,28 +202,14 @@ class Supervisor:
         found, known, decision = self._launcher.judge.verdict(run, None, care, otherwise=failure)
         return Decided(self._clock.now(), terms.by, found.turn, found.steps, known, decision)
 
-    def _unborn(self, order: Order, failure: Failure, starts: int) -> Decision:
-        """The child ended before the run was begun: there is no journal to read yet."""
-        situation = Situation(recoveries=starts - 1, repeats=starts - 1)
-        return decide(failure, situation, order.agent.sla)
-
     def _refuse_waiting(self, run: StoredRun) -> None:
         """A run that waits for a person, or diverged, says so itself."""
         if run.body.status in (Status.RUNNING, Status.FAILED):
             return
         raise to_exception(self._failed(run).error)
 
-    def _give_to_person(
-        self,
-        order: Order,
-        run: StoredRun | None,
-        decided: Decided | None,
-        decision: Decision,
-        failure: Failure,
-    ) -> Exception:
+    def _give_to_person(self, run: StoredRun, decided: Decided) -> Exception:
         """Record that a person has to look, where the run did not record it itself."""
-        if run is None or decided is None:
-            return Escalated(order.run, failure.what, decision.reason)
         if run.body.status is Status.FAILED:
             return self._launcher.failed(run)
         return escalate(self._opened, self._launcher, self._clock, run, decided)
@@ -224,13 +221,18 @@ class Supervisor:
             raise Damaged(f"run {run.body.id}", "it stopped but its journal does not say why")
         return last
 
-    def _await_lease(self, id_: str, terms: Terms) -> None:
-        """Wait for a child whose supervisor was killed; `RunHeld` if it is somebody else."""
+    def _await_lease(self, id_: str, terms: Terms) -> int:
+        """Wait for a child whose supervisor was killed; `RunHeld` if it is somebody else.
+
+        Gives the run's epoch, which each life raises; 0 of a run that has not begun.
+        """
         began = self._clock.monotonic()
         while True:
             run = self._opened.reader.find(id_)
-            if run is None or not self._opened.leases.is_held(run.row.no):
-                return
+            if run is None:
+                return 0
+            if not self._opened.leases.is_held(run.row.no):
+                return run.row.epoch
             if self._clock.monotonic() - began > ORPHAN_S_MAX:
                 raise RunHeld(id_, str(run.body.holder), "before this supervisor began")
             terms.rest(self._clock, LOOK_S)

@@ -140,15 +140,16 @@ class Watcher:
             outcome = "stopped"
         except HoldfastError as error:
             outcome = type(error).__name__
-            self._tell("person", run, error)
+            self._leave_alone(run, "person", error)
         with self._lock:
             self._ended[order.run] = outcome
             del self._working[order.run]
 
     def _leave_alone(self, run: StoredRun, what: str, error: Exception) -> None:
         """Say it once; the run is looked at again when somebody else has worked on it."""
+        now = self._opened.reader.find(run.body.id) or run
         with self._lock:
-            self._left_alone[run.body.id] = run.row.epoch
+            self._left_alone[run.body.id] = now.row.epoch
             self._ended[run.body.id] = what
         self._tell(what, run, error)
 
