@@ -292,3 +292,21 @@ def test_a_fork_inherits_no_leave_and_an_effect_that_stands_needs_none(
     assert isinstance(after, holdfast.Waiting)
     assert "amount=3" in after.text
     assert ["pay 1", "pay 2"] == world.asked
+
+
+def test_a_rollback_revives_no_leave_and_no_question(stage: Stage, world: World) -> None:
+    agent = payer(world, key="amount")
+    approve(stage, waits(stage, agent, 1, 2))
+    unused = waits(stage, agent, 1, 2)
+    approve(stage, unused)
+    with stage.open() as store:
+        store.plan_rollback(RUN, to=f"{RUN}@0").apply()
+        assert [] == store.inbox()
+
+    again = waits(stage, agent, 1, 2)
+
+    assert unused != again
+    with stage.open() as store, pytest.raises(holdfast.AlreadyAnswered):
+        store.approve(unused)
+    approve(stage, again)
+    assert ["pay 1#1", "pay 2#1"] == stage.live(agent, 1, 2)

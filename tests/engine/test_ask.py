@@ -409,3 +409,25 @@ def test_the_journal_and_the_ledger_say_who_asked_what(timed: Stage) -> None:
     assert (id_, "question", ["yes", "no"]) == (asked.id, asked.kind, asked.options)
     assert isinstance(said, Said)
     assert (id_, RUN, "answered", "ann") == (said.id, said.run, said.word, said.by)
+
+
+def test_a_rollback_asks_anew_what_comes_after_its_target(stage: Stage) -> None:
+    @holdfast.agent
+    def asker(run: holdfast.Run) -> list[str]:
+        for turn in run.turns():
+            run.state.setdefault("told", []).append(run.ask("Well?"))
+            if turn == 1:
+                return list(holdfast.plain(run.state["told"]))
+        return []
+
+    answer(stage, waits(stage, asker), "one")
+    second = waits(stage, asker)
+    answer(stage, second, "two")
+    with stage.open() as store:
+        store.plan_rollback(RUN, to=f"{RUN}@0").apply()
+
+    anew = waits(stage, asker)
+    answer(stage, anew, "other")
+
+    assert second != anew
+    assert ["one", "other"] == stage.live(asker)

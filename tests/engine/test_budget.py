@@ -285,3 +285,21 @@ def test_a_fork_shares_the_budget_of_its_lineage(stage: Stage) -> None:
 
     assert "has 2 left and 4 is to be spent" in str(error)
     assert [("usd", "8", "10")] == balances(stage) == balances(stage, "fork")
+
+
+def test_a_rollback_gives_nothing_back(stage: Stage) -> None:
+    @holdfast.agent
+    def spender(run: holdfast.Run) -> object:
+        budget = run.budget("usd", 10)
+        for turn in run.turns():
+            left = budget.spend(4)
+            if turn == 1:
+                return run.ask(f"{left} left; go on?")
+        return None
+
+    assert isinstance(stage.fault(spender), holdfast.Waiting)
+    with stage.open() as store:
+        store.plan_rollback(RUN, to=f"{RUN}@0").apply()
+
+    assert "has 2 left and 4 is to be spent" in str(stage.fault(spender))
+    assert [("usd", "8", "10")] == balances(stage)
