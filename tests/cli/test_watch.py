@@ -73,6 +73,24 @@ def test_watch_gives_a_run_that_dies_again_at_one_point_to_a_person(shop: Shop) 
     assert "failed" == status(shop, "run-1")
 
 
+def test_watch_goes_on_with_a_run_once_its_question_was_answered(shop: Shop) -> None:
+    shop.put(
+        "desk.py",
+        "import holdfast\n"
+        "@holdfast.agent\n"
+        "def clerk(run):\n"
+        "    return f\"told {run.ask('Well?')}\"\n",
+    )
+    for id_ in ("run-1", "run-2"):
+        shop("run", "desk:clerk", "--id", id_)
+    shop("inbox", "answer", "run-1", "yes")
+
+    done = shop("watch", "--app", "desk", "--once", "-o", "jsonl")
+
+    assert 0 == done.status, done.err
+    assert ["finished", "waiting"] == [status(shop, id_) for id_ in ("run-1", "run-2")]
+
+
 @pytest.mark.parametrize(
     ("end", "expected"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)], ids=["TERM", "INT"]
 )

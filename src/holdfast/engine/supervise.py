@@ -109,8 +109,12 @@ class Supervisor:
         _refuse_unfindable(order.agent)
         self.settle(order.run)
         run = self._opened.reader.find(order.run)
-        if run is not None and run.body.status is not Status.FINISHED:
-            self._keep_alive(order, terms, self._judge(order, terms, GONE))
+        if run is None or run.body.status is Status.FINISHED:
+            return
+        # Nothing failed in a run that waited for a person: once there is an answer, it goes on.
+        is_waiting = run.body.status is Status.WAITING
+        go = Go() if is_waiting else self._judge(order, terms, GONE)
+        self._keep_alive(order, terms, go)
 
     def settle(self, id_: str) -> None:
         """End a rollback that a kill cut off; only then can the run go on."""

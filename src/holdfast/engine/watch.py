@@ -9,6 +9,7 @@ import msgspec
 
 from holdfast.clock import Clock
 from holdfast.engine.agents import Agent
+from holdfast.engine.ask import still_waiting
 from holdfast.engine.order import Order
 from holdfast.engine.supervise import Supervisor, Terms
 from holdfast.errors import HoldfastError, RunHeld, UnknownAgent
@@ -91,15 +92,15 @@ class Watcher:
         return due[::-1]
 
     def _is_abandoned(self, run: StoredRun) -> bool:
-        """Whether the run is unfinished and nobody is at it, here or elsewhere."""
+        """Whether the run could go on and nobody is at it, here or elsewhere."""
         id_ = run.body.id
         with self._lock:
             is_known = id_ in self._working or self._left_alone.get(id_) == run.row.epoch
-        return (
-            run.body.status in (Status.RUNNING, Status.ROLLING_BACK)
-            and not is_known
-            and not self._opened.leases.is_held(run.row.no)
-        )
+        if is_known or self._opened.leases.is_held(run.row.no):
+            return False
+        if run.body.status is Status.WAITING:
+            return still_waiting(self._opened, run, self._clock.now()) is None
+        return run.body.status in (Status.RUNNING, Status.ROLLING_BACK)
 
     def _busy(self) -> bool:
         with self._lock:
