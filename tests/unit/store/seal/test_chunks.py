@@ -4,6 +4,9 @@ import hashlib
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from holdfast.errors import Damaged
 from holdfast.store.backends.memory import MemoryObjects, MemoryRecords
@@ -75,3 +78,17 @@ def test_an_object_of_another_place_does_not_open_under_this_stores_id(tmp_path:
 
     with pytest.raises(Damaged):
         Sealed(MemoryRecords(), moved).open_chunk(digest, body, str(tmp_path))
+
+
+def test_a_sealed_value_is_made_as_the_format_says_and_its_key_needs_the_value_itself() -> None:
+    made, _ = keys.make(bytes(16))
+    digest, frame = hashlib.sha256(b"value").digest(), seal(b"value")
+    header, payload = bytes([1, 2, 0, 0]) + frame[4:8], frame[8:]
+
+    secret = made.chunks + digest
+    salt = hashlib.blake2b(header + payload, key=secret, digest_size=32).digest()
+    key = HKDF(algorithm=SHA256(), length=32, salt=salt, info=b"holdfast 1 chunk").derive(secret)
+    bound = b"holdfast 1 chunk\0" + bytes(16) + made.name(b"chunk", digest) + header
+    expected = header + salt + AESGCM(key).encrypt(bytes(12), payload, bound)
+
+    assert expected == Sealed(MemoryRecords(), made).seal_chunk(digest, frame)
