@@ -82,6 +82,16 @@ def mail(to: str, text: str, idempotency_key: str = "") -> str:
     return text
 
 
+def unwrap(outcome: str, what: str) -> None:
+    raise holdfast.NotDone(f"{what} is sealed")
+
+
+@holdfast.effect(undo=unwrap, key="what", idempotent=True)
+def wrap(what: str) -> str:
+    """Its undo fails."""
+    return what
+
+
 @holdfast.effect(idempotent=True, key="box")
 def ship(box: str, idempotency_key: str = "") -> str:
     """In doubt when it is cut off; repeated under its key."""
@@ -97,6 +107,7 @@ def trader(run: holdfast.Run) -> int:
             order("a", 1)
             book("4c")
             tell("bob")
+            wrap("gift")
             mail("ann", words.get("text", "hello"))
         if turn == 2:
             ship("crate")

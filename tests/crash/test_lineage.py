@@ -15,8 +15,8 @@ from tests.tidy.source import failpoints
 
 pytestmark = pytest.mark.crash
 
-CUT_OFF_IN_SHIPPING = "effect.called:5"
-"""The fifth effect, whose outcome is then in doubt."""
+CUT_OFF_IN_SHIPPING = "effect.called:6"
+"""The sixth effect, whose outcome is then in doubt."""
 LIVES: dict[str, tuple[tuple[str, ...], str, tuple[str, ...]]] = {
     "rolled back": ((), "roll back", ("go on",)),
     "gone on after it": (("roll back",), "go on", ()),
