@@ -2,13 +2,17 @@
 # ruff: noqa: ARG001 handlers take what they are given
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
 import holdfast
+from holdfast import failpoint
 from holdfast.clock import SystemClock
+from holdfast.engine.parcel import from_bytes, to_bytes
+from holdfast.engine.transfer import admit, collect
 from holdfast.store.open import open_store
 from holdfast.store.verify import verify
 from tests.engine.kit import RUN, Crash, Stage
@@ -494,3 +498,45 @@ def test_a_store_that_is_encrypted_rolls_back_and_forks(
         store.undo_rollback(RUN)
 
     assert [] == log
+
+
+@pytest.mark.parametrize("is_cut_off", [True, False])
+def test_a_run_that_was_rolled_back_is_carried_to_another_store(
+    stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_cut_off: bool
+) -> None:
+    everything()
+    monkeypatch.setitem(globals(), "stops_at", 5)
+    stage.die(trader)
+    monkeypatch.setitem(globals(), "stops_at", -1)
+    with stage.open() as store:
+        store.run(trader, id="another")  # So that numbers differ there.
+        store.plan_rollback(RUN, to=3).apply()
+        store.undo_rollback(RUN)
+        if is_cut_off:
+            failpoint.arm("rollback.moved", crash)
+            with pytest.raises(Crash):
+                store.plan_rollback(RUN, to=1, only="memory").apply()
+            failpoint.disarm()
+        else:
+            store.plan_rollback(RUN, to=1, only="memory").apply()
+    other = Stage(tmp_path / "other")
+    source, target = (open_store(each.path, SystemClock()) for each in (stage, other))
+    run = source.reader.find(RUN)
+    assert run is not None
+    with other.open() as store:
+        store.run(trader, id="first")
+    admit(target, from_bytes(to_bytes(collect(source, run)), RUN))
+    source.close()
+    target.close()
+
+    with other.open() as store:
+        if is_cut_off:
+            with pytest.raises(holdfast.RollbackUnfinished):
+                store.run(trader, id=RUN)
+            store.plan_rollback(RUN).apply()
+        assert [0, 1, 5] == store.run(trader, id=RUN)
+    assert [] == findings(other)
+
+
+def crash() -> None:
+    raise Crash

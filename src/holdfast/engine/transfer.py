@@ -9,7 +9,7 @@ from holdfast import failpoint
 from holdfast.capture.renumber import Moved, renumber
 from holdfast.engine.parcel import Header, Item, Line, Parcel
 from holdfast.errors import Damaged, UsageError
-from holdfast.model.branches import Forked, RolledBack, Settled
+from holdfast.model.branches import Forked, Returned, RolledBack, Settled
 from holdfast.model.ids import Range, branch_of, row_id, seq_of
 from holdfast.model.journal import (
     Based,
@@ -234,11 +234,12 @@ class _Moving:
         return Row(base, row.turn, [self._entry(entry) for entry in row.entries])
 
     def _entry(self, entry: Entry) -> Entry:
-        if isinstance(entry, Redone | Forked | RolledBack):
+        if isinstance(entry, Redone | Forked | RolledBack | Returned):
             entry = replace(entry, of=self._old(entry.of))
         if isinstance(entry, RolledBack):
             takes = [replace(each, row=self._old(each.row)) for each in entry.takes]
-            return replace(entry, to=self._old(entry.to), takes=takes)
+            source = self._old(entry.source) if entry.source >= 0 else entry.source
+            return replace(entry, to=self._old(entry.to), takes=takes, source=source)
         match entry:
             case Based():
                 outside = [
