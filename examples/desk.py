@@ -3,7 +3,8 @@
 Play it with `python examples/desk.py`.
 
 The exchange is a file. On the way a quote comes corrupted, the process is killed while an order is
-on its way, and the exchange loses a connection with an order in doubt.
+on its way, the exchange loses a connection with an order in doubt, and of a pair that is bought
+together or not at all the second half is refused.
 """
 
 import json
@@ -16,6 +17,11 @@ import holdfast
 
 EXCHANGE = Path("exchange.jsonl")
 SYMBOLS = ["KELP", "ROCK", "TIDE", "FOAM"]
+PAIR = ["WAVE", "DUNE"]  # bought together or not at all
+
+
+class Refused(Exception):
+    """The exchange said no: surely nothing was bought."""
 
 
 def is_first(what: str) -> bool:
@@ -45,7 +51,7 @@ def quote(symbol: str) -> int:
     """The price in cents; once the feed is corrupted, and says so only by what it says."""
     if symbol == "ROCK" and is_first("corrupted"):
         return -1250
-    return 1000 + 10 * SYMBOLS.index(symbol)
+    return 1000 + 10 * [*SYMBOLS, *PAIR].index(symbol)
 
 
 def find(symbol: str, cents: int) -> dict[str, Any] | None:
@@ -69,9 +75,11 @@ def cancel(outcome: dict[str, Any], symbol: str, cents: int) -> None:
     print("cancelled", symbol, outcome["cents"], flush=True)
 
 
-@holdfast.effect(probe=find, undo=cancel, key="symbol")
+@holdfast.effect(probe=find, undo=cancel, key="symbol", not_done=Refused)
 def place(symbol: str, cents: int) -> dict[str, Any]:
-    """Place an order; one is cut off by a kill, another by the network."""
+    """Place an order; one is cut off by a kill, another by the network, a third is refused."""
+    if symbol == "DUNE":
+        raise Refused(symbol)
     order = {"symbol": symbol, "cents": cents}
     write(order)
     print("placed", symbol, cents, flush=True)
@@ -102,6 +110,13 @@ def desk(run: holdfast.Run) -> str:
         run.state["positions"][symbol] = cents
         if turn == len(SYMBOLS) - 1:
             break
+    try:
+        with run.critical("pair", raises=[Refused]):
+            for symbol in PAIR:
+                place(symbol, quote(symbol))
+                run.state["positions"][symbol] = quote(symbol)
+    except Refused:
+        pass  # What the section did is taken back, in the world and in the state.
     return f"bought {', '.join(run.state['positions'])}"
 
 

@@ -87,7 +87,7 @@ def test_the_desk_places_no_order_twice_and_none_on_a_corrupted_quote(tmp_path: 
     cancelled = [(o["cancel"], o["cents"]) for o in book if o["symbol"] is None]
     placed = [(o["symbol"], o["cents"]) for o in book if o["symbol"] is not None]
     standing = [order for order in placed if order not in cancelled]
-    assert [("ROCK", -1250)] == cancelled
+    assert [("ROCK", -1250), ("WAVE", 1040)] == cancelled
     assert ["KELP", "ROCK", "TIDE", "FOAM"] == [symbol for symbol, _ in standing]
     assert len(placed) == len(set(placed))
     assert "in doubt: place" in played.stdout.splitlines()

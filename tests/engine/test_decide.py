@@ -148,7 +148,16 @@ def test_what_if_is_answered_too(stage: Stage, expected: str, failure: Any) -> N
 def test_what_cannot_be_decided_is_said(stage: Stage) -> None:
     stage.live(looping(9, Crash()))
 
-    with pytest.raises(holdfast.UsageError, match="has finished"):
+    with pytest.raises(holdfast.UsageError, match="is finished; there is nothing to decide"):
+        decide(stage)
+
+
+def test_a_run_that_a_person_cancelled_is_not_decided_about(stage: Stage) -> None:
+    stage.die(looping(2, Crash()))
+    with stage.open() as store:
+        store.cancel(RUN)
+
+    with pytest.raises(holdfast.UsageError, match="is cancelled; there is nothing to decide"):
         decide(stage)
 
 

@@ -80,7 +80,7 @@ def restart_one(config: Config, text: str, consent: Consent, how: How) -> int:
 def _foretell(config: Config, body: RunBody, agent: Agent[..., Any], plan: list[str]) -> int:
     """What would be done, and what would be decided by itself; nothing is."""
     decision = None
-    if body.status is not Status.FINISHED:
+    if body.status not in (Status.FINISHED, Status.CANCELLED):
         with open_store(config.store, must_exist=True) as store:
             decision = store.decide(body.id, agent=agent)
         plan.append(f"by itself, supervised, it would be: {decided(decision)}")

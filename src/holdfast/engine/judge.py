@@ -138,7 +138,7 @@ class _Reading:
                 self._progress(entry)
             case Decided():
                 self._judged(entry)
-            case Failed() if entry.status == Status.WAITING:
+            case Failed() if entry.status in (Status.WAITING, Status.CANCELLED):
                 self._end(None, entry.at)
             case Failed():
                 error = entry.error

@@ -347,8 +347,8 @@ class Launcher:
     def verdict(self, run: StoredRun, failure: Supposed, agent: Agent[..., Any] | None) -> Decision:
         """What would be done about a failure of the run; by the rules of its agent, if known."""
         body = run.body
-        if body.status is Status.FINISHED:
-            raise UsageError(f"run {body.id} has finished; there is nothing to decide")
+        if body.status in (Status.FINISHED, Status.CANCELLED):
+            raise UsageError(f"run {body.id} is {body.status}; there is nothing to decide")
         care = self.care_of(run, agent)
         is_held = self._opened.leases.is_held(run.row.no)
         known = supposed(failure, care, self._clock.now())
