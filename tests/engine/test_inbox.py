@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import holdfast
-from holdfast.model.journal import Declined, Happened
+from holdfast.model.journal import Declined, Entry, Happened
 from holdfast.policy.retention import Retention
 from holdfast.store.verify import verify
 from holdfast.testing.fakes import ManualClock
@@ -36,6 +36,10 @@ def payer(run: holdfast.Run) -> object:  # noqa: ARG001 every agent takes it
 @holdfast.agent
 def mailer(run: holdfast.Run) -> object:  # noqa: ARG001 every agent takes it
     return mail("ann")
+
+
+class Odd(Exception):
+    """What no rule knows."""
 
 
 @pytest.fixture
@@ -176,9 +180,6 @@ def test_an_expired_question_is_no_longer_open(full: Stage, clock: ManualClock) 
 def test_a_run_that_nothing_may_recover_is_listed_until_it_goes_on_or_is_dismissed(
     stage: Stage,
 ) -> None:
-    class Odd(Exception):
-        """What no rule knows."""
-
     is_mended: list[bool] = []
 
     @holdfast.agent
@@ -202,6 +203,27 @@ def test_a_run_that_nothing_may_recover_is_listed_until_it_goes_on_or_is_dismiss
         is_mended.append(True)
         assert "one" == store.restart("one", agent=odd)
         assert [] == store.inbox()
+
+
+def test_a_decision_that_was_committed_before_the_end_is_found(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @holdfast.agent
+    def odd(run: holdfast.Run) -> str:
+        session = run._session  # noqa: SLF001 as slow as a busy machine makes it
+        pend = session.pend
+
+        def pend_and_flush(*entries: Entry) -> None:
+            pend(*entries)
+            session.flush()
+
+        monkeypatch.setattr(session, "pend", pend_and_flush)
+        raise Odd
+
+    assert isinstance(stage.fault(odd), holdfast.RunFailed)
+    assert ["Started", "Decided", "Failed"] == stage.kinds()
+    with stage.open() as store:
+        assert ["escalation"] == [item.kind for item in store.inbox()]
 
 
 def test_an_effect_that_the_fence_stopped_is_allowed_from_the_inbox(stage: Stage) -> None:

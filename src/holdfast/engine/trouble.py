@@ -21,7 +21,11 @@ def trouble(reader: Reader, run: Run) -> Iterator[Item]:
     if run.body.status is Status.BLOCKED:
         yield from _block(run, placed.row.entries)
         return
-    for entry in placed.row.entries:
+    entries = placed.row.entries
+    if not any(isinstance(entry, Decided) for entry in entries):
+        # The decision rides along with the end of the run, and may have been committed before it.
+        entries = reader.before(run.row.head, placed.id).row.entries
+    for entry in entries:
         if isinstance(entry, Decided) and entry.decision.action is Action.ESCALATE:
             name = run.body.id.encode("utf-8", "surrogatepass") + placed.id.to_bytes(8, "big")
             made = hashlib.sha256(b"escalation" + reader.store_id + name).hexdigest()[:16]
