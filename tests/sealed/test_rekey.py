@@ -36,6 +36,7 @@ def path(_open: Path, tmp_path: Path) -> Path:
 def sealed(path: Path) -> Path:
     with contextlib.closing(kit.opened(path, None, alone=True)) as found:
         encrypt(found, kit.KEY)
+        assert [] == kit.found_in(path, *kit.WORDS), "gone when it returns, not at the close"
     return path
 
 
@@ -113,6 +114,7 @@ def test_after_a_rotation_only_the_new_key_opens_and_history_is_the_same(
 
     with contextlib.closing(kit.opened(path, alone=True)) as found:
         rotate(found, kit.OTHER, data=data)
+        assert [] == kit.found_in(path, *before["keys"])
 
     assert expected == kit.states(path, kit.OTHER)
     assert [] == kit.findings(path, kit.OTHER)
