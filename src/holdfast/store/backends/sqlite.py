@@ -46,7 +46,7 @@ PACK_PAGES = 24
 """About how many pages a pack and the deletion of its rows write."""
 LOG_ATTEMPTS, LOG_WAIT_S = 3, 5.0
 """How often the log is tried to be emptied, and how long SQLite waits for readers each time."""
-PAGES_UNTOLD_MAX = 32
+PAGES_UNTOLD_MAX = 8
 """So many pages a process may write before it adds them to the count that all of them share."""
 
 
