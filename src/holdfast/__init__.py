@@ -83,6 +83,8 @@ if TYPE_CHECKING:
     from holdfast.model.secrets import SecretRules
     from holdfast.policy.retention import Retention
     from holdfast.store.codec.values import migrate
+    from holdfast.store.keys.passphrase import Passphrase
+    from holdfast.store.seal.provider import KeyProvider
 else:
     __getattr__ = later(
         {
@@ -121,6 +123,8 @@ else:
             "Status": "holdfast.model.run",
             "SecretRules": "holdfast.model.secrets",
             "migrate": "holdfast.store.codec.values",
+            "Passphrase": "holdfast.store.keys.passphrase",
+            "KeyProvider": "holdfast.store.seal.provider",
             "Retention": "holdfast.policy.retention",
         }
     )
@@ -153,6 +157,7 @@ __all__ = [
     "InDoubt",
     "InvalidState",
     "KeyNeeded",
+    "KeyProvider",
     "KeyUnusable",
     "NestedCall",
     "NewerFormat",
@@ -161,6 +166,7 @@ __all__ = [
     "NotInRun",
     "NotStorable",
     "Notify",
+    "Passphrase",
     "Rejected",
     "Repair",
     "RestoreFailed",

@@ -99,6 +99,26 @@ def test_the_key_may_come_from_the_environment(
     holdfast.open(tmp_path / "open", key="").close()
 
 
+def test_a_passphrase_and_a_provider_of_ones_own_are_keys_too(tmp_path: Path) -> None:
+    class Service:
+        """A key service that lends its own wrapping."""
+
+        kind = "our service"
+
+        def wrap(self, key: bytes, context: bytes) -> bytes:
+            return kit.KEY.wrap(key, context)
+
+        def unwrap(self, wrapped: bytes, context: bytes, what: str) -> bytes:
+            return kit.KEY.unwrap(wrapped, context, what)
+
+    providers: list[holdfast.KeyProvider] = [holdfast.Passphrase("correct horse"), Service()]
+    for number, provider in enumerate(providers):
+        for _ in range(2):
+            holdfast.open(tmp_path / f"{number}", key=provider).close()
+        with pytest.raises(KeyNeeded, match=provider.kind):
+            holdfast.open(tmp_path / f"{number}")
+
+
 @pytest.mark.parametrize(
     "sql",
     [
