@@ -153,10 +153,10 @@ def test_a_reader_that_has_seen_enough_is_no_error(history: Shop) -> None:
     ("typed", "offered"),
     [
         ("holdfast ru", ["run", "runs"]),
-        ("holdfast runs ", ["list"]),
+        ("holdfast runs ", ["list", "cancel"]),
         ("holdfast runs --st", ["--status", "--store"]),
         ("holdfast runs --status in", ["interrupted", "in-doubt"]),
-        ("holdfast restart --re", ["--redo-turn", "--reason"]),
+        ("holdfast restart --re", ["--redo-turn", "--revive", "--reason"]),
     ],
 )
 def test_the_shell_completes_commands_and_options(
