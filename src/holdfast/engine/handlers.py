@@ -1,13 +1,18 @@
 """Calling a probe, undo or offset with what was recorded of its effect."""
 
-import asyncio
 import inspect
 import threading
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from holdfast.engine.question import KEY
 from holdfast.engine.session import is_loop_running
+from holdfast.ondemand import OnDemand
+
+if TYPE_CHECKING:
+    import asyncio
+else:
+    asyncio = OnDemand("asyncio")
 
 NOTHING = object()
 """There is no outcome to be handed over."""
