@@ -7,6 +7,7 @@ says what was damaged, how often, and what came of it.
 import argparse
 import hashlib
 import random
+import shutil
 import sqlite3
 import sys
 import tempfile
@@ -152,11 +153,18 @@ class Matrix:
         patient, expected, _ = self.store("closed")
         for how, statements in row_harms(patient.path / "store.db"):
             if chance.random() < share:
-                with closing(sqlite3.connect(patient.path / "store.db")) as link, link:
-                    for sql, values in statements:
-                        link.execute(sql, values)
+                patient.harm("store.db", self._changed(patient.path / "store.db", statements))
                 tally.add(how, judge(patient.path, expected))
                 patient.heal()
+
+    def _changed(self, file: Path, statements: "list[Statement]") -> bytes:
+        """The database after these statements, made beside it: nobody has that file open."""
+        with tempfile.TemporaryDirectory(dir=self._place) as folder:
+            copy = Path(shutil.copy(file, folder))
+            with closing(sqlite3.connect(copy)) as link, link:
+                for sql, values in statements:
+                    link.execute(sql, values)
+            return copy.read_bytes()
 
     def store(self, which: str) -> tuple[Patient, Contents, Healthy]:
         """A copy of a store to be damaged, and what it tells while it is healthy."""
