@@ -16,7 +16,7 @@ demo: .venv/ready
 	$(BIN)/holdfast demo
 
 test: check
-	$(BIN)/pytest $(ARGS)
+	$(BIN)/pytest --numprocesses=auto --dist=worksteal $(ARGS)
 
 check: .venv/ready
 	$(BIN)/ruff format --check $(CODE)

@@ -10,6 +10,7 @@ import mmap
 import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from holdfast.clock import Clock, SystemClock
@@ -76,7 +77,9 @@ class Bell:
     def close(self) -> None:
         """Let go of the shared memory."""
         self._words.release()
-        self._shared.close()
+        # Ctrl-C in a wait leaves a pointer in its traceback: the memory then goes with that.
+        with suppress(BufferError):
+            self._shared.close()
 
 
 @functools.cache

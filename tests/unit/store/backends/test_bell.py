@@ -1,8 +1,10 @@
 """The bell between processes, rung for real: a lost wake-up would show as a wait of a minute."""
 
 import os
+import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -89,3 +91,15 @@ def test_a_clock_that_a_test_moves_is_slept_on(fd: int) -> None:
 
     assert [0.001] == clock.slept
     bell.close()
+
+
+def test_ctrl_c_in_a_wait_leaves_a_bell_that_can_be_closed(fd: int) -> None:
+    bell = Bell(fd, SystemClock())
+    ours = threading.Timer(0.05, os.kill, [os.getpid(), signal.SIGINT])
+
+    with pytest.raises(KeyboardInterrupt) as stopped:
+        ours.start()
+        bell.wait(bell.listen(), LONG_S)
+    bell.close()
+
+    assert stopped.traceback  # still there, and with it the pointer into the shared memory
