@@ -1,0 +1,1 @@
+"""Which saving policy to choose and what it costs: an exact model, its simulation, a ranking."""
