@@ -1,0 +1,182 @@
+"""When to save, learnt while running: what saves cost against what failures take.
+
+The failure rate has a Gamma prior, worth one failure an hour; save and restore times are moving
+averages. From these comes the interval that costs least (`advise/intervals`, in money), clamped by
+the overhead cap below and the promised recovery time above. It is changed only when the optimum has
+moved by more than a factor of sqrt(2): less is not worth it. No clock is read here.
+"""
+
+import math
+
+import msgspec
+
+from holdfast.model.limits import SLA, dollars, seconds
+from holdfast.policy.advise.intervals import FLAT, Clamp, clamp, money
+
+OVERHEAD = 0.15
+"""The share of the work that saving may take where the SLA names none."""
+PRIOR_FAILURES, PRIOR_S = 1.0, 3600.0
+SAVE_S = 0.005
+"""What a save is taken to cost before the first was measured."""
+MEMORY = 20
+"""Over so many measurements an average moves."""
+
+
+class Learnt(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of a run or its like: failures in so much work, and how long saves take."""
+
+    failures: int = 0
+    worked_s: float = 0.0
+    save_s: float | None = None
+    restore_s: float | None = None
+
+
+class Value(msgspec.Struct, frozen=True, kw_only=True):
+    """What a second of work and a save are worth beside the time they take; time alone: 1, 1, 0."""
+
+    work_usd_per_s: float = 1.0
+    wait_usd_per_s: float = 1.0
+    save_usd: float = 0.0
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """What bounds an interval: the share that saving may take, the time a recovery may."""
+
+    overhead: float = OVERHEAD
+    max_recovery_s: float | None = None
+    detect_s: float = 0.0
+
+
+def limits_of(sla: SLA | None, detect_s: float) -> Limits:
+    """The bounds that an SLA sets; what it does not say does not bind, but for the cap."""
+    if sla is None:
+        return Limits(detect_s=detect_s)
+    return Limits(
+        overhead=OVERHEAD if sla.overhead_cap is None else sla.overhead_cap,
+        max_recovery_s=None if sla.max_recovery is None else seconds(sla.max_recovery),
+        detect_s=detect_s,
+    )
+
+
+def value_of(sla: SLA | None, turn_s: float | None) -> Value:
+    """What work and waiting are worth, where the SLA prices both and a turn's length is known.
+
+    Otherwise time is weighed against time: with waiting free, saving would always pay.
+    """
+    if sla is None or sla.turn_usd is None or not sla.breach_usd_per_hour or not turn_s:
+        return Value()
+    wait = dollars(sla.breach_usd_per_hour) / 3600
+    return Value(work_usd_per_s=dollars(sla.turn_usd) / turn_s + wait, wait_usd_per_s=wait)
+
+
+class Controller:
+    """Says when a save is due. `now` is any clock that never goes back."""
+
+    def __init__(
+        self,
+        now: float,
+        *,
+        learnt: Learnt | None = None,
+        limits: Limits | None = None,
+        value: Value | None = None,
+    ) -> None:
+        learnt = Learnt() if learnt is None else learnt
+        self._limits = Limits() if limits is None else limits
+        self._value = Value() if value is None else value
+        self._failures, self._worked_s = learnt.failures, learnt.worked_s
+        self._save = _Average(SAVE_S, learnt.save_s)
+        self._restore = _Average(0.0, learnt.restore_s)
+        self._unit = _Average(0.0, None)
+        self._now = now
+        self._since_s = self._here_s = self._blocked_s = 0.0
+        self._held_s: float | None = None
+
+    def due(self, now: float, *, usd: float = 0.0, next_s: float | None = None) -> bool:
+        """Whether to save now, at the end of a unit of work that cost `usd`.
+
+        Saves when waiting for the next unit's end (`next_s`, or as long as units usually take)
+        would overshoot the interval by more than saving now falls short of it; or when this unit
+        alone is worth a save. Never when the overhead cap could not pay for it.
+        """
+        worked_s = max(0.0, now - self._now)
+        self._now = now
+        self._since_s += worked_s
+        self._here_s += worked_s
+        self._worked_s += worked_s
+        self._unit.saw(worked_s)
+        if self._blocked_s + self._save.value > self._limits.overhead * self._here_s:
+            return False
+        interval_s = self.interval()
+        ahead_s = self._unit.value if next_s is None else next_s
+        if self._since_s + ahead_s - interval_s > interval_s - self._since_s:
+            return True
+        p_lost = -math.expm1(-self.rate() * interval_s) if math.isfinite(interval_s) else 1.0
+        return usd * p_lost > self._save_usd() > 0
+
+    def saved(self, cost_s: float) -> None:
+        """A save was made, and held the run up for so long."""
+        self._save.saw(cost_s)
+        self._blocked_s += cost_s
+        self._now += cost_s
+        self._since_s = 0.0
+
+    def restored(self, cost_s: float) -> None:
+        """A restore was made, and took so long."""
+        self._restore.saw(cost_s)
+        self._now += cost_s
+
+    def failed(self) -> None:
+        """A failure took the work since the last save."""
+        self._failures += 1
+        self._since_s = 0.0
+
+    def interval(self) -> float:
+        """How many seconds of work it lets pass between two saves at present."""
+        best_s = money(self._save_usd(), self.rate(), self._value.work_usd_per_s)
+        if self._held_s is None or not self._held_s / FLAT <= best_s <= self._held_s * FLAT:
+            self._held_s = best_s
+        return self.clamp().put(self._held_s)
+
+    def clamp(self) -> Clamp:
+        """Between what the interval may be; where that is impossible, the cap is kept."""
+        return clamp(
+            self._save.value,
+            overhead=self._limits.overhead,
+            max_recovery_s=self._limits.max_recovery_s,
+            detect_s=self._limits.detect_s,
+            restore_s=self._restore.value,
+        )
+
+    def rate(self) -> float:
+        """Failures per second of work, after what was seen."""
+        return (PRIOR_FAILURES + self._failures) / (PRIOR_S + self._worked_s)
+
+    def learnt(self) -> Learnt:
+        """What a later life of the run can start from."""
+        return Learnt(
+            failures=self._failures,
+            worked_s=self._worked_s,
+            save_s=self._save.seen,
+            restore_s=self._restore.seen,
+        )
+
+    def _save_usd(self) -> float:
+        return self._save.value * self._value.wait_usd_per_s + self._value.save_usd
+
+
+class _Average:
+    """An average that moves: a guess until something was measured."""
+
+    def __init__(self, guess: float, seen: float | None) -> None:
+        self.value = guess if seen is None else seen
+        self._count = 0 if seen is None else 1
+
+    @property
+    def seen(self) -> float | None:
+        """The average of what was measured, if anything was."""
+        return self.value if self._count else None
+
+    def saw(self, value: float) -> None:
+        """Move towards `value`."""
+        self._count = min(self._count + 1, MEMORY)
+        self.value += (value - self.value) / self._count
