@@ -1,0 +1,189 @@
+"""What failed in a run and how it was mended, read from journals that real runs wrote."""
+
+from pathlib import Path
+
+import pytest
+
+import holdfast
+from holdfast.clock import Clock
+from holdfast.model.decision import Action
+from holdfast.model.failure import FailureKind
+from holdfast.model.journal import Intended
+from holdfast.report.episodes import Ending, Episode, episodes, lines_of
+from holdfast.store.open import open_store
+from holdfast.testing.fakes import ManualClock
+from tests.engine.kit import RUN, Crash, Stage
+
+clock = ManualClock()
+
+
+class Trouble:
+    """What happens at the next asking of a number."""
+
+    def __init__(self) -> None:
+        self.at: dict[int, BaseException] = {}
+
+
+trouble = Trouble()
+
+
+@holdfast.step(retry=holdfast.Retry(attempts=3, base=1, cap=1))
+def think(n: int) -> int:
+    clock.advance(10.0)
+    error = trouble.at.pop(n, None)
+    if error is not None:
+        raise error
+    return n
+
+
+@holdfast.effect(key="n")
+def pay(n: int) -> str:
+    error = trouble.at.pop(100 + n, None)
+    if error is not None:
+        raise error
+    return "paid"
+
+
+@holdfast.agent(checkpoint=holdfast.every(turns=1))
+def worker(run: holdfast.Run) -> int:
+    for turn in run.turns():
+        think(turn)
+        if turn == 1:
+            pay(turn)
+        if turn == 3:
+            break
+    return turn
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Stage:
+    trouble.at.clear()
+    return Stage(tmp_path / "store", clock)
+
+
+def found(stage: Stage, at: Clock = clock, **more: object) -> list[Episode]:
+    opened = open_store(stage.path, at)
+    try:
+        run = opened.reader.find(RUN)
+        assert run is not None
+        return episodes(lines_of(opened.reader, run), **more)  # type: ignore[arg-type]
+    finally:
+        opened.close()
+
+
+def test_a_run_that_nothing_happened_to_has_none(place: Stage) -> None:
+    place.live(worker)
+
+    assert [] == found(place)
+
+
+def test_a_dead_process_failed_at_its_last_record_and_caught_up_with_a_new_one(
+    place: Stage,
+) -> None:
+    began = clock.now()
+    trouble.at[2] = Crash()
+    place.die(worker)
+    clock.advance(5.0)
+    place.live(worker)
+
+    (episode,) = found(place)
+
+    assert (FailureKind.CRASH, Ending.RECOVERED) == (episode.kind, episode.ending)
+    assert began + 20.0 == episode.failed_at  # Two answers were recorded by then.
+    assert 15.0 == episode.took_s("resume")
+    assert 25.0 == episode.took_s("catch_up")
+    assert 10.0 == episode.parts["redo"]
+    assert 25.0 == sum(episode.parts.values())
+
+
+def test_a_death_that_is_known_counts_instead(place: Stage) -> None:
+    trouble.at[2] = Crash()
+    place.die(worker)
+    died = clock.now()
+    place.live(worker)
+
+    (episode,) = found(place, deaths={1: died})
+
+    assert died == episode.failed_at
+    assert 0.0 == episode.took_s("resume")
+
+
+def test_a_call_asked_again_in_place_is_an_episode_of_its_own(place: Stage) -> None:
+    trouble.at[2] = ConnectionResetError("the line is down")
+    place.live(worker)
+
+    (episode,) = found(place)
+
+    assert (FailureKind.TRANSIENT, Action.RETRY) == (episode.kind, episode.action)
+    assert Ending.RECOVERED is episode.ending
+    assert 10.0 <= (episode.took_s() or 0) <= 11.0
+
+
+def test_failures_on_the_way_belong_to_the_episode(place: Stage) -> None:
+    trouble.at[2] = Crash()
+    place.die(worker)
+    trouble.at[2] = Crash()
+    place.die(worker)
+    place.live(worker)
+
+    (episode,) = found(place)
+
+    assert 2 == episode.failures
+    assert Ending.RECOVERED is episode.ending
+
+
+def test_a_doubt_ends_with_a_persons_word(place: Stage) -> None:
+    trouble.at[101] = ConnectionResetError("cut")
+    place.fault(worker)
+    (waiting,) = found(place)
+    with place.open() as store:
+        key = next(each.key for each in place.journal() if isinstance(each, Intended))
+        store.resolve(RUN, key, happened=True, outcome="paid")
+    place.live(worker)
+
+    (episode,) = found(place)
+
+    assert (FailureKind.IN_DOUBT, Ending.FAILED) == (waiting.kind, waiting.ending)
+    assert Ending.PERSON is episode.ending
+
+
+def test_a_bug_waits_for_a_person(place: Stage) -> None:
+    trouble.at[2] = TypeError("wrong")
+    place.fault(worker)
+    (failed,) = found(place)
+    place.restart(worker)
+
+    (episode,) = found(place)
+
+    assert (FailureKind.BUG, Ending.FAILED, 1) == (failed.kind, failed.ending, failed.failures)
+    assert Ending.PERSON is episode.ending
+
+
+def test_a_life_that_goes_on_has_not_failed(place: Stage) -> None:
+    trouble.at[2] = Crash()
+    place.die(worker)
+
+    assert [] == found(place, is_held=True)
+    assert [Ending.OPEN] == [each.ending for each in found(place)]
+
+
+def test_a_run_told_to_stop_has_not_failed(place: Stage) -> None:
+    trouble.at[2] = KeyboardInterrupt()
+    with pytest.raises(KeyboardInterrupt):
+        place.live(worker)
+    place.live(worker)
+
+    assert [] == found(place)
+
+
+def test_turns_that_a_rollback_drops_are_to_be_caught_up_with(place: Stage) -> None:
+    trouble.at[3] = TypeError("wrong")
+    place.fault(worker)
+    with place.open() as store:
+        store.plan_rollback(RUN, to=f"{RUN}@1").apply()
+    place.restart(worker)
+
+    (episode,) = found(place)
+
+    assert Ending.PERSON is episode.ending
+    assert 20.0 == episode.redo_s  # Turns 2 and 3.
