@@ -95,10 +95,10 @@ def test_a_clock_that_a_test_moves_is_slept_on(fd: int) -> None:
 
 def test_ctrl_c_in_a_wait_leaves_a_bell_that_can_be_closed(fd: int) -> None:
     bell = Bell(fd, SystemClock())
-    ours = threading.Timer(0.05, os.kill, [os.getpid(), signal.SIGINT])
+    ours = threading.Timer(0.2, os.kill, [os.getpid(), signal.SIGINT])
 
+    ours.start()
     with pytest.raises(KeyboardInterrupt) as stopped:
-        ours.start()
         bell.wait(bell.listen(), LONG_S)
     bell.close()
 
