@@ -23,7 +23,8 @@ from holdfast.capture.node import KINDS, LOOSE, Tracker, step
 from holdfast.capture.packable import is_packable
 from holdfast.capture.tracked import TrackedDict, TrackedList
 from holdfast.store.codec import values
-from holdfast.store.codec.vault import vault
+from holdfast.store.codec.vault import guard, vault
+from holdfast.store.codec.veil import is_clean, text_bytes
 
 _DIGEST: Final = 0
 _CANONICAL: Final = 1
@@ -213,10 +214,12 @@ def _bucket(mapping: dict[Any, Any], keys: Iterable[Any]) -> tuple[bytes, bool]:
     if _TEXT.issuperset(map(type, names)):
         names.sort()
         found = [mapping[name] for name in names]
-        if BASIC.issuperset(map(type, found)):
-            return _packed(names + found), True
-        tokens, is_stable = _tokens(found)
-        return _packed(names + tokens), is_stable
+        tokens, is_stable = (found, True) if BASIC.issuperset(map(type, found)) else _tokens(found)
+        data = _quick(names + tokens)
+        if data is not None:
+            return data, is_stable
+        if not any(map(_holds_secret, names)):
+            return _careful(names + tokens), is_stable
     rows = sorted(((_packed(_tokens((name,))[0]), name) for name in names), key=itemgetter(0))
     tokens, is_stable = _tokens([mapping[name] for _, name in rows])
     # A number first tells these bytes from those of keys that are all text.
@@ -244,13 +247,27 @@ def _tokens(items: Iterable[Any]) -> tuple[list[Any], bool]:
 
 
 def _packed(tokens: list[Any]) -> bytes:
+    data = _quick(tokens)
+    return _careful(tokens) if data is None else data
+
+
+def _quick(tokens: list[Any]) -> bytes | None:
+    """Pack tokens as they are, or say that some are the codec's business."""
     try:
         data = _pack(tokens)
     except (UnicodeEncodeError, OverflowError):
-        # Lone surrogates and integers beyond 64 bits are the codec's business.
-        return _pack([_packable(token) for token in tokens])
-    # So are secrets: what is hashed is what is stored, so that a renewed one changes nothing.
-    return _pack([_packable(token) for token in tokens]) if vault.may_hold(data) else data
+        return None  # Lone surrogates and integers beyond 64 bits.
+    # Secrets: what is hashed is what is stored, so that a renewed one changes nothing.
+    return None if vault.may_hold(data) and guard.get().cuts else data
+
+
+def _careful(tokens: list[Any]) -> bytes:
+    return _pack([_packable(token) for token in tokens])
+
+
+def _holds_secret(text: str) -> bool:
+    """Say whether a key is stored without the secret in it, and so is no text."""
+    return guard.get().cuts and not is_clean(text_bytes(text))
 
 
 def _packable(token: object) -> object:

@@ -29,6 +29,7 @@ from holdfast.capture.places import At, Place, parts, rows_named
 from holdfast.capture.tracked import TrackedDict, TrackedList, plain, track
 from holdfast.store.chunks import Chunks
 from holdfast.store.codec import values
+from holdfast.store.codec.vault import guard
 
 
 class Lift:
@@ -331,6 +332,7 @@ def rows_needed(base: bytes) -> set[int]:
 
 
 def _document(data: bytes) -> list[Any]:
+    guard.get().look(data)
     document = wire.unpack(data)
     if type(document) is not list or not document or document[0] != wire.VERSION:
         raise _damaged("it is of no version that this Holdfast knows")

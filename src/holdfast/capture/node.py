@@ -165,6 +165,19 @@ def stale(node: Node) -> None:
                 stack.append(parent)
 
 
+def forget_digests(root: Node) -> None:
+    """Forget the digests of `root` and of all containers below it."""
+    seen = {id(root)}
+    stack: list[Node] = [root]
+    while stack:
+        node = stack.pop()
+        node.hf_hash = None
+        for _, value in entries(node):
+            if type(value) in KINDS and id(value) not in seen:
+                seen.add(id(value))
+                stack.append(value)  # type: ignore[arg-type]
+
+
 def forget_source(node: Node) -> None:
     """Note that `node`, and so every answer it is part of, is no longer what was recorded.
 

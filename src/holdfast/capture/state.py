@@ -17,7 +17,7 @@ from holdfast.capture.leaves import Leaves, Now, Saved, changeable, see
 from holdfast.capture.lift import Lift
 from holdfast.capture.lost import Lost, lost_in
 from holdfast.capture.lower import Lowering
-from holdfast.capture.node import KINDS, Tracker, path_below, where
+from holdfast.capture.node import KINDS, Tracker, forget_digests, path_below, where
 from holdfast.capture.places import At, Place
 from holdfast.capture.reach import reach
 from holdfast.capture.tracked import TrackedDict, TrackedList
@@ -65,6 +65,7 @@ class State:
         """About what a reader of the last base has to read, with all that it names."""
         self.lost: dict[Any, errors.HoldfastError] = {}
         """Sections that a restore had to leave out, and why."""
+        self._hashed_with = 0  # secrets that were known when something was hashed last
         self._set_root(blank(TrackedDict, self._tracker))
         if content:
             self.root.update(content)
@@ -77,6 +78,13 @@ class State:
     def lock(self) -> RLock:
         """What every change and every save holds while it goes on."""
         return self._tracker.lock
+
+    def hashes_anew(self, secrets: int) -> None:
+        """Forget all digests if `secrets`, how many are known, is another number than before."""
+        with self.lock:
+            if secrets != self._hashed_with:
+                self._hashed_with = secrets
+                forget_digests(self.root)
 
     def where(self, value: object) -> str:
         """Find the path of a container or leaf, such as `state["messages"][3]`."""

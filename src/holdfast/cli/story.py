@@ -54,6 +54,7 @@ def header(told: Timeline, status: str, config: Config, beside: Beside, *, is_he
         ("error", told.error or ""),
         ("decided", _last_decision(told) if told.error else ""),
         ("redacted", ", ".join(_places(told, "redacted"))),
+        ("stored in clear", ", ".join(_places(told, "exposed"))),
         ("degraded", ", ".join(_places(told, "degraded"))),
     ]
     rows += [
@@ -119,6 +120,7 @@ _WORDS = {
     "base": "state kept whole",
     "redone": "turn run anew on a new branch",
     "degraded": "goes on without section",
+    "exposed": "was stored in clear before it was declared:",
 }
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
+from holdfast.engine.bare import bare
 from holdfast.engine.question import Question, show
 from holdfast.engine.reading import Key, Reading, Record
 from holdfast.errors import Diverged
@@ -75,6 +76,8 @@ class Book:
             record = None
             if desk.unused:
                 record = desk.unused.pop((scope, *same, ordinal), None)
+                if record is None:
+                    record = _bare_record(desk, scope, question, ordinal)
                 if record is None and not is_side and isinstance(scope, int):
                     self._check(desk, call)
             if record is None and self._standing.get(same):
@@ -165,6 +168,14 @@ class Book:
             other = [name for name in then | marks if then.get(name) != marks.get(name)]
             where += f", argument {other[0]}" if other else ", one more time"
         return Diverged(self._run, where, was, now)
+
+
+def _bare_record(desk: _Desk, scope: Scope, question: Question, ordinal: int) -> Record | None:
+    """The record of a call whose secrets were declared after it was recorded."""
+    older = bare(question)
+    if older is None:
+        return None
+    return desk.unused.pop((scope, older.name, older.digest, ordinal), None)
 
 
 def place(scope: Scope) -> str:

@@ -44,5 +44,5 @@ class Checkpoint(BaseModel):
     blocked_ms: float | None
     label: str | None
     degraded: dict[str, str] = Field(
-        default_factory=dict, description="optional sections that could not be restored, and why"
+        default_factory=dict, description="sections that are not as they should be, and why"
     )

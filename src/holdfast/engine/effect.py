@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from holdfast import failpoint
 from holdfast.engine import context
 from holdfast.engine.approve import Approve, approval
+from holdfast.engine.bare import bare, bare_meaning
 from holdfast.engine.call import UsageFn, read_usage
 from holdfast.engine.drive import PAUSE_S, Commit, Invoke, Recorded, Rest
 from holdfast.engine.faults import to_error, to_exception
@@ -126,8 +127,13 @@ def _look(spec: EffectSpec, here: Frame, question: Question, record: Record | No
     """What the ledger says of a call that this line of history has not made yet."""
     session, entry = here.session, record and record.entry
     elsewhere = entry.key if isinstance(entry, Intended) else None
+    meant, older = meaning(spec.module, spec.key, question), bare(question)
+    if older is not None:
+        was = bare_meaning(spec.module, spec.key, older)
+        if session.fence.stands(was, older):
+            meant, question = was, older
     try:
-        return session.fence.look(meaning(spec.module, spec.key, question), question, elsewhere)
+        return session.fence.look(meant, question, elsewhere)
     except Blocked as error:
         raise session.stop(error) from None
 

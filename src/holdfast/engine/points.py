@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from holdfast.capture.diff import Change, diff
-from holdfast.capture.digest import digest
-from holdfast.capture.tracked import plain
 from holdfast.engine.good import offering
 from holdfast.engine.restore import PrunedAway, is_there, rows_at, state_at
+from holdfast.engine.roots import examine
 from holdfast.engine.seek import rows_from_turn
 from holdfast.errors import Damaged, UnknownCheckpoint
 from holdfast.model.branches import Forked, Settled
@@ -38,6 +37,7 @@ from holdfast.ondemand import OnDemand
 from holdfast.policy.usage import total
 from holdfast.store.chunks import length
 from holdfast.store.codec.values import registry
+from holdfast.store.codec.vault import Guard, guarded
 from holdfast.store.reader import Placed, Reader, Run, first_row
 
 if TYPE_CHECKING:
@@ -111,27 +111,27 @@ class Points:
         rows = rows_at(self._reader, point)
         told = _Teller(self._reader, run.body.id).tell(point, rows)
         entry = rows[-1].row.entries[point[1]]
-        state: Any
-        upgrades = registry.upgrades
-        if isinstance(entry, Saved):
-            state = self._reader.value(entry.state)
-        else:
-            try:
-                found = state_at(self._reader, rows)
-            except PrunedAway:
-                why = f"garbage collection removed what {told.id} was made of"
-                raise UnknownCheckpoint(told.id, str(self._path), why) from None
+        upgrades, lost = registry.upgrades, dict[str, str]()
+
+        def read() -> Any:  # noqa: ANN401 the user's own
+            if isinstance(entry, Saved):
+                return self._reader.value(entry.state)
+            found = state_at(self._reader, rows)
             assert found is not None
-            state = found.root
-            if found.lost:
-                lost = {str(name): str(error) for name, error in found.lost.items()}
-                return told.model_copy(update={"degraded": lost}), plain(state)
-        mark = _mark(entry)
+            lost.update((str(name), str(error)) for name, error in found.lost.items())
+            return found.root
+
+        try:
+            examined = examine(read, _mark(entry), run.body.id)
+        except PrunedAway:
+            why = f"garbage collection removed what {told.id} was made of"
+            raise UnknownCheckpoint(told.id, str(self._path), why) from None
         # What passed a migration is not what was hashed; the rows it came from were checked.
         is_as_stored = upgrades == registry.upgrades
-        if mark is not None and is_as_stored and digest(state) != mark.root:
+        if not examined.is_true and not lost and is_as_stored:
             raise Damaged(f"checkpoint {told.id}", "its state does not match its root")
-        return told, plain(state)
+        degraded = {**examined.notes, **lost}
+        return told.model_copy(update={"degraded": degraded}), examined.state
 
     def state(self, point: Point) -> dict[Any, Any]:
         """The state at a point, as plain containers."""
@@ -140,7 +140,9 @@ class Points:
 
     def diff(self, before: str, after: str) -> list[Change]:
         """What is different from one point to another."""
-        return diff(self.restore(before)[1], self.restore(after)[1])
+        old, new = self.restore(before)[1], self.restore(after)[1]
+        with guarded(Guard(cuts=False)):
+            return diff(old, new)
 
     def _run_of(self, name: str) -> Run | None:
         """The run that the name of a point begins with."""

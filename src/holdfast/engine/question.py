@@ -84,10 +84,7 @@ class Shape:
             bound = {name: value for name, value in bound.items() if name not in self._ignore}
         marks = [(name, self._mark(name, value)) for name, value in bound.items()]
         asked = [Asked(name, redact(brief(bound[name])), mark[:4]) for name, mark in marks]
-        if len(marks) > 1:
-            marks.sort()
-        whole = b"".join([name.encode() + b"=" + mark for name, mark in marks])
-        return Question(self.name, hashlib.sha256(whole).digest()[:DIGEST_BYTES], asked, bound)
+        return Question(self.name, _whole(marks), asked, bound)
 
     def _mark(self, name: str, value: object) -> bytes:
         """The digest of an argument; what cannot be stored is named by its place in the state."""
@@ -107,6 +104,17 @@ class Shape:
                 continue
             if digest(value, path=asked.name)[:4] != asked.mark:
                 raise ChangedInCall(self.name, f"its argument {asked.name}")
+
+
+def whole_digest(name: str, bound: Mapping[str, Any]) -> bytes:
+    """The digest of all arguments of a call."""
+    return _whole([(each, digest(value, path=name)) for each, value in bound.items()])
+
+
+def _whole(marks: list[tuple[str, bytes]]) -> bytes:
+    """The digest of a call, whatever the order of its arguments."""
+    whole = b"".join([name.encode() + b"=" + mark for name, mark in sorted(marks)])
+    return hashlib.sha256(whole).digest()[:DIGEST_BYTES]
 
 
 def name_of(fn: Callable[..., Any]) -> str:

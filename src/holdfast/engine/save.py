@@ -13,6 +13,7 @@ from holdfast.errors import NestedCall, UsageError
 from holdfast.model.ids import point_id
 from holdfast.model.journal import Call, Mark, Saved
 from holdfast.store.codec import values
+from holdfast.store.codec.vault import vault
 from holdfast.store.codec.veil import redact
 from holdfast.store.committer import Ticket
 
@@ -69,6 +70,7 @@ def keep(
 
 def seal(session: Session, state: object, began: float, label: str | None = None) -> Mark:
     """What a checkpoint of `state` says of itself; saving it began at `began`."""
+    session.state.hashes_anew(vault.declared)
     root = digest(state, path="state")
     model, parameters = asked_of(session.model_call)
     return Mark(
@@ -79,6 +81,7 @@ def seal(session: Session, state: object, began: float, label: str | None = None
         parameters,
         session.error,
         label,
+        not vault.is_empty,
     )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from holdfast import failpoint
 from holdfast.capture.gaps import gaps_in
+from holdfast.engine import lacks
 from holdfast.engine.back import newest_passing
 from holdfast.engine.restore import rows_to, state_at
 from holdfast.engine.save import seal
@@ -91,7 +92,7 @@ class Loops:
     def _put_in_place(self, rows: Iterable[Placed], point: Point | None = None) -> None:
         """Put a recorded state in place; what is missing in it is told."""
         session = self._session
-        before = session.guard.gaps
+        before, session.guard.clear = session.guard.gaps, set()
         try:
             state = state_at(
                 session.reader,
@@ -102,6 +103,8 @@ class Loops:
             )
         except SecretMissing as error:
             raise session.stop(error) from None
+        finally:
+            clear, session.guard.clear = session.guard.clear, None
         assert state is not None
         is_whole = session.guard.gaps == before
         gaps = {} if is_whole else dict(gaps_in(state.root))
@@ -110,6 +113,8 @@ class Loops:
         session.sections.lack(gaps)
         if not is_whole:
             session.lack(list(gaps) or ["state"])
+        if clear:
+            session.pend(lacks.exposed(session.id, clear, session.log, session.clock.now()))
 
     def _refuse_invalid(self) -> None:
         """A restored state that fails a validator: go back to the newest point that passes.

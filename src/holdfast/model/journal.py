@@ -15,7 +15,7 @@ from holdfast.model.ids import Range
 from holdfast.model.ledger import Notified, Opened, Said, Spent
 from holdfast.model.limits import SLA, Every
 from holdfast.model.run import Holder
-from holdfast.model.secrets import Incomplete, Redacted
+from holdfast.model.secrets import Exposed, Incomplete, Redacted
 from holdfast.model.sections import Declared, Degraded
 
 Scope: TypeAlias = int | bytes
@@ -84,7 +84,8 @@ class Mark(msgspec.Struct, frozen=True, array_like=True):
 
     `root` is the content hash of what it holds, `life` the row that began the life which made it,
     `blocked_s` how long the agent stood still until it was queued; `model` and `parameters` are
-    those of the last model call, `error` is the last one in its turn.
+    those of the last model call, `error` is the last one in its turn. `is_veiled`: secrets were
+    known then, and what stood of them in the content was hashed as references.
     """
 
     root: bytes
@@ -94,6 +95,7 @@ class Mark(msgspec.Struct, frozen=True, array_like=True):
     parameters: dict[str, Scalar] = msgspec.field(default_factory=dict)
     error: str | None = None
     label: str | None = None
+    is_veiled: bool = False
 
 
 class Started(msgspec.Struct, frozen=True, array_like=True, tag=0):
@@ -378,7 +380,7 @@ Entry: TypeAlias = (
     | Opened | Aborted | Questioned | Answered | Said | Spent | Notified
     | Declared | Degraded | Pruned
     | Retried | Decided | Interrupted
-    | Redacted | Incomplete
+    | Redacted | Incomplete | Exposed
 )  # fmt: skip
 
 

@@ -29,6 +29,13 @@ class Redacted(msgspec.Struct, frozen=True, array_like=True, tag=45):
     kind: str
 
 
+class Exposed(msgspec.Struct, frozen=True, array_like=True, tag=64):
+    """Secrets, by reference, whose values the run stored in clear before they were declared."""
+
+    at: float
+    references: list[str]
+
+
 class Incomplete(msgspec.Struct, frozen=True, array_like=True, tag=46):
     """Values came back without what was redacted in them."""
 

@@ -16,9 +16,9 @@ from holdfast.model.journal import (
     Redone,
     Retried,
 )
-from holdfast.model.secrets import Incomplete, Redacted
+from holdfast.model.secrets import Exposed, Incomplete, Redacted
 
-Single: TypeAlias = Finished | Failed | Redone | Redacted | Incomplete
+Single: TypeAlias = Finished | Failed | Redone | Redacted | Incomplete | Exposed
 """Entries that are one event each, whatever came before."""
 
 
@@ -26,10 +26,10 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     """One thing that happened; what does not apply, or is not known, is None.
 
     `kind` is started, resumed, step, effect, note, question, turn, base, checkpoint, redacted,
-    redone, degraded, pruned, forked, aborted, rolled back, taking back, taken back, settled,
-    returned, allowed, finished, failed, retry, decision or interrupted. An effect is one event
-    however often it was tried; `at` is when it was first meant. `row` is the journal row, as errors
-    name it.
+    exposed, redone, degraded, pruned, forked, aborted, rolled back, taking back, taken back,
+    settled, returned, allowed, finished, failed, retry, decision or interrupted. An effect is one
+    event however often it was tried; `at` is when it was first meant. `row` is the journal row, as
+    errors name it.
     """
 
     kind: str

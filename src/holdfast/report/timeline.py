@@ -40,7 +40,7 @@ from holdfast.model.journal import (
     Usage,
 )
 from holdfast.model.run import Origin, Status
-from holdfast.model.secrets import Incomplete, Redacted
+from holdfast.model.secrets import Exposed, Incomplete, Redacted
 from holdfast.model.sections import Degraded
 from holdfast.policy.usage import total
 from holdfast.report.branched import Branched, branched
@@ -162,7 +162,7 @@ class _Teller:
                 self._settled(entry)
             case TurnEnded() | Saved() | Based():
                 self._kept(entry)
-            case Finished() | Failed() | Redone() | Redacted() | Incomplete():
+            case Finished() | Failed() | Redone() | Redacted() | Incomplete() | Exposed():
                 self._ended(entry)
             case LoopLeft() | Degraded():
                 self._passed(entry)
@@ -310,6 +310,8 @@ class _Teller:
                 event = replace(event, kind="redone", name=entry.reason)
             case Redacted():
                 event = replace(event, kind="redacted", name=entry.place, outcome=entry.kind)
+            case Exposed():
+                event = replace(event, kind="exposed", name=", ".join(entry.references))
             case Incomplete():
                 event = replace(event, kind="degraded", name=", ".join(entry.places))
         self._add(event)

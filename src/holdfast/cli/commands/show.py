@@ -11,7 +11,7 @@ from holdfast.cli.config import Config
 from holdfast.cli.grid import Grid
 from holdfast.cli.items import line
 from holdfast.cli.options import Apps, AsJson, Output, StorePath, closing, settings
-from holdfast.cli.output import emit
+from holdfast.cli.output import emit, tell
 from holdfast.cli.points import point_grid
 from holdfast.cli.stores import find_run, opened, status_of
 from holdfast.cli.story import Beside, event_grid, header
@@ -108,6 +108,8 @@ def _show_state(found: Opened, run: Run, config: Config, at: str | None, path: s
     name = point_name(run.body.id, at) or run.body.id
     told, state = Points(found.reader, config.store).restore(name)
     value = pick(state, steps)
+    for why in told.degraded.values():
+        tell(f"degraded: {why}")
     document = {"checkpoint": told, "path": path, "value": value}
     emit(config.output, document=document, lines=[document], grids=[to_json(value)])
 

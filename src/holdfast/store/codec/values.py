@@ -115,6 +115,7 @@ def decode(data: bytes, *, where: str = "value") -> object:
     zone that this process does not know.
     """
     try:
+        guard.get().look(data)
         form, body = data[0], memoryview(data)[1:]
         if form == wire.FORM_PLAIN:
             return _decode_plain(body)
@@ -207,7 +208,7 @@ def _packed(value: object, path: Place, *, canonical: bool) -> tuple[bytes, byte
             form, data = lowering.form, pack(tree)
             is_numbers = arrays.is_array(type(value)) and not lowering.holds_secret
             may_hold = lowering.holds_secret or (not is_numbers and vault.may_hold(data))
-        if may_hold:
+        if may_hold and guard.get().cuts:
             form, data = _veiled(value, path, pack, canonical=canonical)
     except Refusal as refusal:
         place = refusal.place(_told(path))

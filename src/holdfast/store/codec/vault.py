@@ -69,6 +69,7 @@ class Vault:
         self._older: dict[str, list[str]] = {}
         self._seen: dict[str, bytes] = {}
         self._parts: dict[bytes, Part] = {}
+        self.declared = 0  # values so far; what was hashed before may be hashed otherwise now
         # Needles without a run are looked for one by one; of the others, a few bytes of a run.
         self._loose: tuple[bytes, ...] = ()
         self._grams = leaks.BEGINNINGS
@@ -118,6 +119,11 @@ class Vault:
         """The value that was redacted in this process, so that it still reads it."""
         return self._seen.get(reference)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether no secret is known, declared or seen."""
+        return not self._parts
+
     def may_hold(self, data: bytes) -> bool:
         """Whether a secret may stand in packed bytes; quick where none does."""
         for needle in self._loose:
@@ -140,6 +146,13 @@ class Vault:
             pattern = b"|".join(map(re.escape, _longest(found)))
             for match in re.finditer(pattern, data):
                 yield match.start(), match.end(), self._parts[match[0]]
+
+    def declared_in(self, data: bytes) -> set[str]:
+        """The references of declared secrets that stand in bytes."""
+        if not self.declared:
+            return set()
+        found = {part.reference for _, _, part in self.known_in(data)}
+        return {reference for reference in found if not is_redacted(reference)}
 
     def _candidates(self, data: bytes) -> Iterator[bytes]:
         """The needles that may stand in bytes: of those with a run, where a run begins like it."""
@@ -164,6 +177,7 @@ class Vault:
                 older = self._older.setdefault(reference, [])
                 older.append(value)
                 del older[:-VALUES_MAX]
+                self.declared += 1
                 self._add(reference, value.encode("utf-8", "surrogatepass"))
 
     def _add(self, reference: str, value: bytes) -> None:
@@ -194,18 +208,32 @@ class Guard:
     """How values are read and written now: which secrets are put back, what is told of them.
 
     One that `demands` refuses to go on without a value; one that does not resolve shows references
-    in their place. `gaps` counts what was read without its secret, `redacted` is what was left out
-    of what was written and has not been told yet, by place and kind.
+    in their place. One that does not `cut` takes values as they are: to hash what is stored, also
+    where it was stored before a secret was declared. `gaps` counts what was read without its
+    secret, `filled` what was read with it; `redacted` is what was left out of what was written and
+    has not been told yet, by place and kind. While `clear` is a set, the references of declared
+    secrets are put there that stand in clear in what is read.
     """
 
     def __init__(
-        self, *, resolves: bool = True, demands: bool = False, rules: SecretRules | None = None
+        self,
+        *,
+        resolves: bool = True,
+        demands: bool = False,
+        cuts: bool = True,
+        rules: SecretRules | None = None,
     ) -> None:
-        self.resolves, self.demands = resolves, demands
+        self.resolves, self.demands, self.cuts = resolves, demands, cuts
         self.rules = rules or SecretRules()
-        self.gaps = 0
+        self.gaps = self.filled = 0
+        self.clear: set[str] | None = None
         self.redacted: list[tuple[str, str]] = []
         self._told: set[tuple[str, str]] = set()
+
+    def look(self, data: bytes) -> None:
+        """Look for secrets in stored bytes that are being read."""
+        if self.clear is not None:
+            self.clear.update(vault.declared_in(data))
 
     def judge(self, place: str, kind: str) -> bool:
         """Whether what looks like a secret of that kind may stand at a place."""

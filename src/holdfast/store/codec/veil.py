@@ -155,6 +155,8 @@ def read_veiled(data: bytes) -> object:
     if None in found:
         guard.get().gaps += 1
         whole = _shown(pieces)
+    else:
+        guard.get().filled += 1
     if what == TEXT:
         return Veiled(pieces) if None in found else text_from(whole)
     if what == BYTES:

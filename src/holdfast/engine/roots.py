@@ -1,0 +1,69 @@
+"""Whether a restored state is the one whose hash was recorded, whatever secrets are known today.
+
+What is hashed is what is stored: references in the place of secrets. A value that was stored before
+its secret was declared was hashed in clear, so with today's secrets its hash would be another.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from holdfast.capture.clear import clear_in, refers
+from holdfast.capture.digest import digest
+from holdfast.capture.tracked import plain
+from holdfast.errors import NotStorable, SecretFound
+from holdfast.model.journal import Mark
+from holdfast.store.codec.secret import shown
+from holdfast.store.codec.vault import Guard, guard, guarded
+
+UNCONFIRMED = (
+    "its hash cannot be confirmed here: secrets were declared while it was made, and this program "
+    "does not know the same ones; every row that it is made of was checked"
+)
+
+
+class Examined(NamedTuple):
+    """A state in plain containers, whether it is the one that was hashed, and what is to be told.
+
+    `notes` are by section: what stands in clear there, stored before it was declared a secret.
+    """
+
+    state: Any
+    is_true: bool
+    notes: dict[str, str]
+
+
+def examine(read: Callable[[], Any], mark: Mark | None, run: str) -> Examined:
+    """Read a state with its secrets, and compare it with the hash in its mark."""
+    now = guard.get()
+    how = Guard(resolves=now.resolves, demands=now.demands, rules=now.rules)
+    how.clear = set()
+    with guarded(how):
+        state = plain(read())
+    # Where no secret was put back, what was read is what is stored.
+    is_true = mark is None or mark.root == _hashed(state, cuts=how.filled > 0)
+    if is_true and not how.clear:
+        return Examined(state, is_true, {})
+    with guarded(Guard(resolves=False, cuts=False)):
+        stored = plain(read())
+    is_true = is_true or (mark is not None and mark.root == _hashed(stored, cuts=False))
+    notes = {section: told(run, place, name) for place, section, name in clear_in(stored)}
+    if not is_true and mark is not None and (mark.is_veiled or notes or refers(stored)):
+        is_true, notes = True, {**notes, "state": UNCONFIRMED}
+    return Examined(state, is_true, notes)
+
+
+def told(run: str, place: str, reference: str) -> str:
+    """What people are told of a secret that stands in clear."""
+    return (
+        f"{place} was stored in clear before {shown(reference)} was declared: renew that secret; "
+        f"`holdfast erase {run}` removes the run with it"
+    )
+
+
+def _hashed(state: object, *, cuts: bool) -> bytes | None:
+    """The hash of a state; None if it cannot be stored as today's secrets would have it."""
+    with guarded(Guard(cuts=cuts)):
+        try:
+            return digest(state)
+        except (NotStorable, SecretFound):
+            return None
