@@ -84,14 +84,15 @@ def test_a_killed_collection_leaves_a_whole_store_and_is_finished_by_the_next(
         assert_whole(store)
 
 
+@pytest.mark.timeout(120 + 30 * ROUNDS)
 def test_nothing_a_row_names_is_lost_while_writers_write_and_die(
     tmp_path: Path, counted: Callable[[str], None]
 ) -> None:
     chance = random.Random("writers and a collector")  # noqa: S311 a seed, not a secret
     killed = removed = pruned = values = 0
     for number in range(ROUNDS):
-        writers = [start(tmp_path, number, n) for n in range(WRITERS)]
         end = time.monotonic() + 1.5
+        writers = [start(tmp_path, number, n, end) for n in range(WRITERS)]
         with holdfast.open(tmp_path / "store") as store:
             while time.monotonic() < end:
                 done = store.gc(RULES)
@@ -113,20 +114,22 @@ def test_nothing_a_row_names_is_lost_while_writers_write_and_die(
     assert removed
 
 
-def start(place: Path, number: int, n: int) -> int:
+def start(place: Path, number: int, n: int, end: float) -> int:
     """A child that writes; forked, since eight interpreters would take too long to start."""
     pid = os.fork()
     if pid == 0:
         try:
-            write(place, number, n)
+            write(place, number, n, end)
         finally:
             os._exit(0)
     return pid
 
 
-def write(place: Path, number: int, n: int) -> None:
+def write(place: Path, number: int, n: int, end: float) -> None:
     with holdfast.open(place / "store") as store:
         for turn in range(20):
+            if time.monotonic() > end:
+                return
             id_ = f"run-{number}-{n}-{turn}"
             store.run(writer, number * 100 + n * 10 + turn, 12, id=id_)
 
