@@ -81,6 +81,25 @@ def test_what_is_no_key_is_refused_with_what_to_do(
     assert not Path(shop.folder, ".holdfast").exists()
 
 
+def test_a_store_whose_first_key_could_not_be_wrapped_is_made_at_the_next_try(
+    shop: Shop, key: str
+) -> None:
+    down = shop("keys", "init", "--key", "vault:http://127.0.0.1:9/transit/k", VAULT_TOKEN="t")  # noqa: S106 made up
+
+    assert 2 == down.status
+    assert "cannot be reached" in down.err
+    assert 3 == shop("keys", "list").status
+    assert "a new store, encrypted" in shop("keys", "init", "--key", key).out
+
+
+def test_no_setting_shows_a_passphrase(shop: Shop) -> None:
+    words = {"HOLDFAST_PASSPHRASE": "horse-one", "HOLDFAST_NEW_PASSPHRASE": "horse-two"}
+
+    told = shop("config", "show", HOLDFAST_PASSPHRAZE="horse-three", **words)
+
+    assert "horse" not in told.out + told.err
+
+
 def test_an_open_store_has_no_keys_to_rotate(shop: Shop) -> None:
     shop("run", "shop:echo", "--id", "run-1")
 
@@ -95,12 +114,16 @@ def test_a_run_is_erased_only_when_it_is_meant(shop: Shop, key: str) -> None:
     for number in (1, 2):
         shop("run", "shop:echo", "--id", f"run-{number}")
 
+    nobody = shop("erase", "nobody")
     refused = shop("erase", "run-1")
     erased = shop("erase", "run-1", "--yes", "--json")
 
     assert (2, True) == (refused.status, "--yes" in refused.err)
+    assert (3, True) == (nobody.status, "no run 'nobody'" in nobody.err)
     assert ["run-1"] == erased.data["erased"]
-    assert 3 == shop("erase", "run-1", "--yes").status
+    for words in (("erase", "run-1", "--yes"), ("show", "run-1"), ("run", "shop:echo", "--id")):
+        again = shop(*words, *(["run-1"] if words[0] == "run" else []))
+        assert (3, True) == (again.status, "'run-1' was erased on" in again.err)
     assert ["run-2"] == [run["id"] for run in shop("runs", "--json").data["runs"]]
     assert 0 == shop("verify").status
 

@@ -10,8 +10,11 @@ from pathlib import Path
 import pytest
 
 import holdfast
-from holdfast.errors import RunHeld, UnknownRun, UsageError
-from holdfast.store.erase import erase
+from holdfast.errors import RunErased, RunHeld, UnknownRun
+from holdfast.store import erase as erasing
+from holdfast.store.graves import Grave
+from holdfast.store.open import Opened
+from holdfast.store.rekey import encrypt, rotate
 from tests.docs.blocks import ROOT
 from tests.sealed import kit
 from tests.unit.store.builders import tampering
@@ -28,6 +31,11 @@ with holdfast.open(sys.argv[1], key=kit.KEY) as store:
         store.run(kit.keeper, "planted-argument", id=f"written-kept-{number}")
 """
 ERASED, KEPT = "planted-run-0", "planted-run-1"
+GRAVE = Grave(1_800_000_000.0, "a test")
+
+
+def erase(opened: Opened, run: str, *, with_forks: bool = False) -> list[str]:
+    return erasing.erase(opened, run, GRAVE, with_forks=with_forks)
 
 
 @pytest.fixture(scope="module")
@@ -102,20 +110,54 @@ def test_a_number_that_was_erased_is_never_given_again(path: Path) -> None:
         erase(found, newest)
 
     with holdfast.open(path, key=kit.KEY) as store:
-        store.run(kit.keeper, "again", id=newest)
+        store.run(kit.keeper, "again", id="another")
 
     with contextlib.closing(kit.opened(path)) as found:
-        after = found.reader.find(newest)
+        after = found.reader.find("another")
     assert after is not None
     assert after.row.no > before.row.no
     assert [] == kit.findings(path)
 
 
-def test_an_erased_run_is_unknown_when_it_is_erased_again(path: Path) -> None:
-    with contextlib.closing(kit.opened(path)) as found:
+def test_an_erased_run_is_said_to_be_erased_whatever_is_asked_of_it(path: Path) -> None:
+    with holdfast.open(path, key=kit.KEY) as store:
+        point = store.checkpoints(ERASED, every_turn=True)[0].id
+        assert [ERASED] == store.erase(ERASED)
+
+    with holdfast.open(path, key=kit.KEY) as store:
+        for ask in (
+            lambda: store.get(ERASED),
+            lambda: store.restore(point),
+            lambda: store.restore(f"{ERASED}@0"),
+            lambda: store.restart(ERASED),
+            lambda: store.erase(ERASED),
+            lambda: store.fork(KEPT, new_id=ERASED),
+            lambda: store.run(kit.keeper, "again", id=ERASED),
+        ):
+            with pytest.raises(RunErased, match=r"was erased on .* UTC by `store.erase`"):
+                ask()
+        with pytest.raises(UnknownRun, match="no run 'nobody'"):
+            store.erase("nobody")
+    assert [] == kit.findings(path)
+
+
+def test_that_a_run_was_erased_outlives_encryption_and_new_keys(tmp_path: Path) -> None:
+    path = tmp_path / "store"
+    kit.fill(path, None)
+    with contextlib.closing(kit.opened(path, None)) as found:
         erase(found, ERASED)
-        with pytest.raises(UnknownRun):
-            erase(found, ERASED)
+    with contextlib.closing(kit.opened(path, None, alone=True)) as found:
+        encrypt(found, kit.KEY)
+    with contextlib.closing(kit.opened(path)) as found:
+        erase(found, KEPT)
+    with contextlib.closing(kit.opened(path, alone=True)) as found:
+        rotate(found, kit.KEY, data=True)
+
+    with contextlib.closing(kit.opened(path)) as found:
+        for run in (ERASED, KEPT):
+            with pytest.raises(RunErased, match="2027-01-15 08:00 UTC by a test"):
+                found.reader.find(run)
+        assert found.reader.find("nobody") is None
 
 
 def test_a_run_that_somebody_works_on_is_not_erased(path: Path) -> None:
@@ -149,14 +191,27 @@ def test_runs_are_erased_while_others_are_written(path: Path) -> None:
     assert [f"written-kept-{number}" for number in reversed(range(10))] == left
 
 
-def test_an_open_store_has_nothing_that_could_be_erased_for_good(tmp_path: Path) -> None:
-    kit.fill(tmp_path / "open", None)
+def test_no_file_of_an_open_store_holds_anything_of_an_erased_run(tmp_path: Path) -> None:
+    @holdfast.agent
+    def planted(run: holdfast.Run, word: str) -> str:
+        for _ in run.turns():
+            run.state["large"] = [word * 9_000, "shared " * 20_000]
+            run.state["small"] = word
+            return word
+        raise AssertionError
 
-    with (
-        contextlib.closing(kit.opened(tmp_path / "open", None)) as found,
-        pytest.raises(UsageError, match="holdfast keys init"),
-    ):
-        erase(found, ERASED)
+    path = tmp_path / "open"
+    with holdfast.open(path) as store:
+        for word in ("planted-one", "planted-two"):
+            store.run(planted, word, id=f"run-{word}")
+        assert [] != kit.found_in(path, b"planted-one")
+
+        assert ["run-planted-one"] == store.erase("run-planted-one")
+
+        assert [] == kit.found_in(path, b"planted-one")
+        assert "planted-two" == store.restore("run-planted-two")[1]["small"]
+        assert 2 == len(list((path / "objects").glob("??/*")))
+    assert [] == kit.found_in(path, b"planted-one")
 
 
 @pytest.mark.crash

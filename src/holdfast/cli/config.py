@@ -18,11 +18,14 @@ FORMATS = ("table", "json", "jsonl")
 SECRETS = ("redact", "strict")
 FILE = "holdfast.toml"
 PREFIX = "HOLDFAST_"
-SWITCHES = {"HOLDFAST_TRACEBACK", "HOLDFAST_FAILPOINT", "HOLDFAST_PASSPHRASE"}
+SWITCHES = {
+    *("HOLDFAST_TRACEBACK", "HOLDFAST_FAILPOINT"),
+    *("HOLDFAST_PASSPHRASE", "HOLDFAST_NEW_PASSPHRASE"),
+}
 """Variables that are no settings."""
 FILE_BYTES_MAX = 1024 * 1024
 
-_SECRET = re.compile(r"secret|token|passw|credential|api_?key|private|auth", re.IGNORECASE)
+_SECRET = re.compile(r"secret|token|pass|credential|api_?key|private|auth", re.IGNORECASE)
 _KEY = re.compile(r"(file|env|vault):|passphrase$")
 """Forms of a key's place that say nothing of the key."""
 _USERINFO = re.compile(r"(?<=://)[^/@\s]+(?=@)")

@@ -49,6 +49,7 @@ EXITS: dict[type[BaseException], int] = {
     errors.HoldfastError: 1,
     errors.UsageError: 2,
     errors.UnknownRun: 3,
+    errors.RunErased: 3,
     errors.UnknownCheckpoint: 3,
     errors.UnknownQuestion: 3,
     errors.AlreadyAnswered: 8,

@@ -25,6 +25,7 @@ from holdfast.model.journal import (
 )
 from holdfast.model.run import Holder, Origin, RunBody
 from holdfast.store import writer
+from holdfast.store.graves import refuse_erased
 from holdfast.store.open import Opened
 from holdfast.store.reader import Placed, Reader, Run
 
@@ -55,6 +56,7 @@ class Cut(msgspec.Struct, frozen=True, kw_only=True):
 
 def fork(opened: Opened, points: Points, clock: Clock, run: Run, wanted: Fork) -> None:
     """Make the fork, in one small commit. The run itself is not touched and may be at work."""
+    refuse_erased(opened.records, opened.reader.seals, wanted.id)
     cut = find_cut(opened.reader, points, run, wanted.at)
     now = clock.now()
     holder = Holder(pid=os.getpid(), host=os.uname().nodename, since=now)

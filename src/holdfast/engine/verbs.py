@@ -22,7 +22,9 @@ from holdfast.model.failure import Ended, Failure, FailureKind
 from holdfast.model.rollback import Taken
 from holdfast.model.run import RunInfo
 from holdfast.policy.retention import Retention
+from holdfast.store import erase as erasing
 from holdfast.store.gc import pins
+from holdfast.store.graves import Grave
 from holdfast.store.open import Opened
 
 if TYPE_CHECKING:
@@ -42,6 +44,16 @@ class Verbs(Readings):
         """What garbage collection by these rules would remove, and why everything else stays."""
         self._refuse_if_closed()
         return Collector(self._opened, rules, self._clock.now()).plan()
+
+    def erase(self, id: str, *, with_forks: bool = False) -> list[str]:  # noqa: A002 the public word
+        """Make a run unreadable for good, with its forks if asked; gives the ids that are gone.
+
+        In an encrypted store its key is destroyed. `RunShared` names forks that need it. The store
+        remembers a hash of the id, so that the run is said to be erased and none gets its id.
+        """
+        self._refuse_if_closed()
+        grave = Grave(self._clock.now(), "`store.erase`")
+        return erasing.erase(self._opened, id, grave, with_forks=with_forks)
 
     def gc(self, rules: Retention) -> Collected:
         """Remove what no rule keeps: runs, what rows of old points held, values nobody names.

@@ -13,6 +13,7 @@ HoldfastError
 │   ├── UnknownAgent           no agent of that name in the modules the operator named
 │   ├── AgentMismatch          another agent, or other arguments, under a used run id
 │   ├── UnknownRun             no run of that id in the store
+│   │   └── RunErased          there was one, and it was erased
 │   ├── UnknownCheckpoint      no point of that name in the store
 │   ├── RollbackUnfinished     a rollback of the run was cut off and has to go on first
 │   ├── UnknownQuestion        nothing of that id waits in the inbox
@@ -106,6 +107,7 @@ from holdfast.errors.usage import (
     NotStorable,
     RestoreFailed,
     RollbackUnfinished,
+    RunErased,
     SecretFound,
     SecretMissing,
     UnknownAgent,
@@ -146,6 +148,7 @@ __all__ = [
     "Rejected",
     "RestoreFailed",
     "RollbackUnfinished",
+    "RunErased",
     "RunFailed",
     "RunHeld",
     "RunShared",

@@ -156,6 +156,19 @@ class UnknownRun(UsageError):
         return f"{self.why or f'no run {self.run!r}'} in the store at {self.store}; {self.remedy}"
 
 
+class RunErased(UnknownRun):
+    """There was a run of that id, and it was erased; its id is not given to another one."""
+
+    remedy = "nothing of it can be read any more, by anybody; choose another id for a new run"
+
+    def __init__(self, run: str, when: str, by: str) -> None:
+        UsageError.__init__(self, run, when, by)
+        self.run, self.when, self.by = run, when, by
+
+    def __str__(self) -> str:
+        return f"run {self.run!r} was erased on {self.when} by {self.by}; {self.remedy}"
+
+
 class RollbackUnfinished(UsageError):
     """A rollback of the run was cut off; effects may still have to be taken back."""
 

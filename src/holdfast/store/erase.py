@@ -1,13 +1,16 @@
 """A run erased: its key destroyed, its rows deleted, and no page or log that still holds them.
 
-What is left of it are large values that it kept: without the run's rows nobody knows which key
-opens them. Copies of the store made before are out of reach.
+Of an encrypted store, large values that it kept are left: without the run's rows nobody knows which
+key opens them. Of an open store those that nobody else holds are removed too. What stays is a note
+that there was such a run. Copies of the store made before are out of reach.
 """
 
 import datetime as dt
 
-from holdfast.errors import RunHeld, RunShared, UnknownRun, UsageError
+from holdfast.errors import RunErased, RunHeld, RunShared, UnknownRun
+from holdfast.store.gc import objects
 from holdfast.store.gc.runs import remove
+from holdfast.store.graves import Grave
 from holdfast.store.open import Opened
 from holdfast.store.reader import Run
 
@@ -17,28 +20,45 @@ _FORKS = (
 )
 
 
-def erase(opened: Opened, id_: str, *, with_forks: bool = False) -> list[str]:
+def erase(opened: Opened, id_: str, grave: Grave, *, with_forks: bool = False) -> list[str]:
     """Erase a run, and with `with_forks` those that have it as their history; says which.
 
     Doing it again goes on after a kill: the log is emptied also where the run is gone already.
     """
-    if not opened.records.is_sealed:
-        why = "a run can be erased only from an encrypted store: `holdfast keys init` makes it one"
-        raise UsageError(why)
-    run = opened.reader.find(id_)
+    doomed = to_erase(opened, id_, with_forks=with_forks)
+    erased: list[str] = []
+    for each in doomed:
+        if opened.leases.is_held(each.row.no) or not remove(opened, each, grave):
+            raise _held(each)
+        erased.append(each.body.id)
+    _wipe(opened)
+    return erased
+
+
+def to_erase(opened: Opened, id_: str, *, with_forks: bool = False) -> list[Run]:
+    """The runs that erasing this one takes away, forks before what they are of.
+
+    Where the run is gone already, what a kill may have left of it goes now.
+    """
+    try:
+        run = opened.reader.find(id_)
+    except RunErased:
+        _wipe(opened)
+        raise
     if run is None:
-        opened.records.empty_log()
         raise UnknownRun(id_, str(opened.path))
     forks = _forks(opened, run)
     if forks and not with_forks:
         raise RunShared(id_, tuple(fork.body.id for fork in forks))
-    erased: list[str] = []
-    for each in [*reversed(forks), run]:
-        if opened.leases.is_held(each.row.no) or not remove(opened, each):
-            raise _held(each)
-        erased.append(each.body.id)
+    return [*reversed(forks), run]
+
+
+def _wipe(opened: Opened) -> None:
+    """Let nothing of rows that are gone stand in the log, nor open values that only they named."""
     opened.records.empty_log()
-    return erased
+    if not opened.records.is_sealed:
+        named = objects.Named(opened)
+        objects.remove(opened, named, objects.unnamed(opened, named))
 
 
 def _forks(opened: Opened, run: Run) -> list[Run]:

@@ -20,6 +20,7 @@ from holdfast.model.run import RunBody
 from holdfast.store.backends.base import BranchRow, JournalRow, Records, RunRow
 from holdfast.store.chunks import Chunks, is_reference
 from holdfast.store.codec import values
+from holdfast.store.graves import refuse_erased
 from holdfast.store.seal.base import Seals
 
 T = TypeVar("T")
@@ -107,10 +108,11 @@ class Reader:
         return values.decode(self.chunks.fetch(data) if is_reference(data) else data)
 
     def find(self, run: str) -> Run | None:
-        """The run of that id, or None."""
+        """The run of that id, or None; `RunErased` if there was one and it was erased."""
         row = self._records.run(self.seals.kid(run))
         if row is None:
             self._check_catalog()  # "Absent" is believed only of a catalog that agrees.
+            refuse_erased(self._records, self.seals, run)
             return None
         found = self._open_run(row)
         if found.body.id != run:

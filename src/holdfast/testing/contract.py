@@ -384,6 +384,7 @@ class RecordsContract:
         calls: list[Callable[[], object]] = [
             lambda: records.commit([create(b"b")]),
             lambda: records.run(b"a"),
+            lambda: records.note("a"),
             lambda: records.runs(None, 1),
             lambda: records.branch(1),
             lambda: records.branches(1),

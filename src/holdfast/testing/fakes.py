@@ -107,6 +107,10 @@ class Faulty:
         """As the records below."""
         return self._records.intended(ledger, intent)
 
+    def note(self, key: str) -> bytes | None:
+        """As the records below."""
+        return self._records.note(key)
+
     def key(self, no: int) -> bytes | None:
         """As the records below."""
         return self._records.key(no)

@@ -5,11 +5,15 @@ from typing import Annotated
 import typer
 
 from holdfast.cli.options import AsJson, Output, StorePath, closing, settings
-from holdfast.cli.output import emit
+from holdfast.cli.output import emit, tell
 from holdfast.cli.stores import opened
 from holdfast.cli.text import plural
+from holdfast.clock import SystemClock
 from holdfast.errors import UsageError
 from holdfast.store.erase import erase as erase_run
+from holdfast.store.erase import to_erase
+from holdfast.store.graves import Grave
+from holdfast.store.repair.rebuild import LOST
 
 CLOSING = closing(("holdfast erase run-42 --yes",), (0, 2, 3, 8))
 
@@ -27,17 +31,23 @@ def erase(
     output: Output = None,
     as_json: AsJson = False,
 ) -> None:
-    """Erase a run from an encrypted store: nothing of it can be read any more, by anybody.
+    """Erase a run: nothing of it can be read any more, by anybody.
 
     Its key is destroyed and its rows are deleted, also from free pages and the log. Large values
-    that other runs hold stay theirs. Copies of the store made before are out of reach.
+    that other runs hold stay theirs. That there was such a run stays known, by a hash of its id,
+    and no other run gets this id. Copies of the store made before are out of reach; of a store that
+    is not encrypted, so is what the disk itself still holds.
     """
     config = settings(store, output, as_json=as_json)
-    if not yes:
-        msg = f"erasing {id} cannot be undone; say `--yes` to do it"
-        raise UsageError(msg)
     with opened(config.store) as found:
-        erased = erase_run(found, id, with_forks=with_forks)
+        if not yes:
+            doomed = ", ".join(run.body.id for run in to_erase(found, id, with_forks=with_forks))
+            msg = f"erasing {doomed} cannot be undone; say `--yes` to do it"
+            raise UsageError(msg)
+        grave = Grave(SystemClock().now(), "`holdfast erase`")
+        erased = erase_run(found, id, grave, with_forks=with_forks)
+    if (config.store / LOST).exists():
+        tell(f"{config.store / LOST} holds what repairs moved aside, perhaps also of this run")
     told = {"erased": erased}
     text = f"{plural(len(erased), 'run')} erased: {', '.join(erased)}"
     emit(config.output, document=told, lines=[told], grids=[text])

@@ -17,9 +17,8 @@ from holdfast.cli.output import emit
 from holdfast.cli.text import plural
 from holdfast.clock import SystemClock
 from holdfast.engine.handle import given_key
-from holdfast.errors import KeyUnusable
+from holdfast.errors import KeyUnusable, StoreNotFound
 from holdfast.store.backends.fs import RealFs
-from holdfast.store.backends.sqlite import FILE
 from holdfast.store.keys.local import make_file
 from holdfast.store.keys.spec import FORMS, provider_of
 from holdfast.store.open import Opened, open_store
@@ -92,7 +91,10 @@ def init(
     provider = given_key()
     if provider is None:
         raise KeyUnusable("nowhere", f"none was named; --key takes {FORMS}")
-    before = facts(config.store) if (config.store / FILE).exists() else None
+    try:
+        before = facts(config.store)
+    except StoreNotFound:
+        before = None
     if before is None:
         open_store(config.store, SystemClock(), key=provider).close()
         done = "a new store, encrypted"
@@ -116,7 +118,7 @@ def rotate_(
             "--new",
             metavar="KEY",
             help="The key to be used from now on; without it the present one stays. "
-            f"`passphrase` is read from ${NEW_PASSPHRASE}.",
+            f"`passphrase` is read from ${NEW_PASSPHRASE}, or typed.",
         ),
     ] = None,
     data: Annotated[
@@ -134,18 +136,15 @@ def rotate_(
     """
     config = settings(store, output, key=key, as_json=as_json)
     present = given_key()
-    wanted = present if new is None else provider_of(new, _renamed())
+    wanted = present
+    if new is not None:
+        wanted = provider_of(new, os.environ, NEW_PASSPHRASE, "new passphrase of the store")
     with _alone(config.store, present) as opened:
         if wanted is None or not opened.records.is_sealed:
             raise KeyUnusable("nowhere", "the store is not encrypted; `holdfast keys init` does it")
         with progress_bar("rotating") as progress:
             rotate(opened, wanted, data=data, progress=progress)
     _tell(config, facts(config.store), "rotated")
-
-
-def _renamed() -> dict[str, str]:
-    """The environment in which the new passphrase stands where the old one does."""
-    return {**os.environ, "HOLDFAST_PASSPHRASE": os.environ.get(NEW_PASSPHRASE, "")}
 
 
 @contextlib.contextmanager

@@ -149,6 +149,9 @@ class Records(Protocol):
     def intended(self, ledger: int, intent: bytes) -> list[int]:
         """Ids of the rows indexed under this intent in the ledger of a run, in order."""
 
+    def note(self, key: str) -> bytes | None:
+        """What is noted under a key about the whole store, beside all runs; None: nothing."""
+
     def key(self, no: int) -> bytes | None:
         """The wrapped key of a run, or (0) of the store; None where there is none."""
 

@@ -61,7 +61,7 @@ def create(
 
     `root` makes an encrypted store: it is given the store's id and returns the store's own key.
     """
-    if link.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+    if not is_new(link):
         return
     key = None if root is None else root(store_id)
     failpoint.reach("store.creating")
@@ -76,6 +76,11 @@ def create(
         link.execute(f"PRAGMA application_id={APPLICATION}")
         link.execute(f"PRAGMA user_version={FORMAT}")
     failpoint.reach("store.created")
+
+
+def is_new(link: sqlite3.Connection) -> bool:
+    """Whether no store was made in the file yet, or its making was cut off."""
+    return not link.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
 
 
 def mark_sealed(link: sqlite3.Connection, key: bytes) -> None:

@@ -56,6 +56,12 @@ class SqliteReads:
                 catalog.check(link)
             self._is_catalog_sound = True
 
+    def note(self, key: str) -> bytes | None:
+        """What is noted under a key about the whole store."""
+        with self._link() as link:
+            found = link.execute("SELECT value FROM meta WHERE key=?", (key,)).fetchone()
+        return found[0] if found else None
+
     def noted(self, start: str) -> list[str]:
         """The keys of notes about the whole store that begin so."""
         with self._link() as link:

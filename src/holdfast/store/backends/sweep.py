@@ -52,8 +52,13 @@ def branches(link: sqlite3.Connection, no: int, epoch: int) -> list[int] | None:
     return None if grown else own
 
 
-def remove(link: sqlite3.Connection, no: int, own: list[int]) -> None:
-    """Delete a run with its branches, rows, packs and index entries, in one transaction."""
+def remove(
+    link: sqlite3.Connection, no: int, own: list[int], note: tuple[str, bytes] | None = None
+) -> None:
+    """Delete a run with its branches, rows, packs and index entries, in one transaction.
+
+    With a `note` the store remembers that under its key.
+    """
     failpoint.reach("gc.deleting")
     with transaction(link):
         for branch in own:
@@ -70,7 +75,8 @@ def remove(link: sqlite3.Connection, no: int, own: list[int]) -> None:
         runs, lines = floor(link)
         numbers = max(runs, no), max([lines, *own])
         value = b"".join(number.to_bytes(8, "big") for number in numbers)
-        link.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (FLOOR, value))
+        for row in ((FLOOR, value), *([] if note is None else [note])):
+            link.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", row)
     failpoint.reach("gc.deleted")
 
 

@@ -1,12 +1,16 @@
 """A run removed from its store: not while anybody works on it, grows from it or took it up."""
 
 from holdfast.store.backends import sweep
+from holdfast.store.graves import Grave, note_of
 from holdfast.store.open import Opened
 from holdfast.store.reader import Run
 
 
-def remove(opened: Opened, run: Run) -> bool:
-    """Remove a run as it was read; False if it was taken up or forked since, and stays."""
+def remove(opened: Opened, run: Run, grave: Grave | None = None) -> bool:
+    """Remove a run as it was read; False if it was taken up or forked since, and stays.
+
+    With a `grave` the store remembers that it was erased.
+    """
     row = run.row
     with opened.records.alone() as link:
         own = sweep.branches(link, row.no, row.epoch)
@@ -14,5 +18,5 @@ def remove(opened: Opened, run: Run) -> bool:
             return False
         # First the note of what was acknowledged: a kill in between leaves it behind, not ahead.
         opened.records.heads.forget(own)
-        sweep.remove(link, row.no, own)
+        sweep.remove(link, row.no, own, None if grave is None else note_of(row.kid, grave))
     return True

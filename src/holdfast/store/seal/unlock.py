@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from holdfast.errors import KeyNeeded, StoreNotFound
-from holdfast.store.backends.connection import check, connect, is_sealed, named
+from holdfast.store.backends.connection import check, connect, is_new, is_sealed, named
 from holdfast.store.backends.sqlite import FILE, SqliteRecords
 from holdfast.store.seal import keys
 from holdfast.store.seal.packer import SealedPacker
@@ -50,6 +50,8 @@ def facts(path: Path) -> Facts:
     if not file.exists():
         raise StoreNotFound(str(path))
     with named(file), contextlib.closing(connect(file, for_reading=True)) as link:
+        if is_new(link):
+            raise StoreNotFound(str(path))
         check(link, file)
         if not is_sealed(link):
             return Facts(is_encrypted=False)
