@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from holdfast.errors import (
     AgentMismatch,
     AlreadyAnswered,
+    BadCase,
     BadConfig,
     Blocked,
     BudgetSpent,
@@ -83,6 +84,7 @@ if TYPE_CHECKING:
     from holdfast.model.run import RunInfo, Status
     from holdfast.model.secrets import SecretRules
     from holdfast.policy.retention import Retention
+    from holdfast.report.prices import priced
     from holdfast.store.codec.values import migrate
     from holdfast.store.keys.passphrase import Passphrase
     from holdfast.store.seal.provider import KeyProvider
@@ -127,6 +129,7 @@ else:
             "Passphrase": "holdfast.store.keys.passphrase",
             "KeyProvider": "holdfast.store.seal.provider",
             "Retention": "holdfast.policy.retention",
+            "priced": "holdfast.report.prices",
         }
     )
 
@@ -136,6 +139,7 @@ __all__ = [
     "Agent",
     "AgentMismatch",
     "AlreadyAnswered",
+    "BadCase",
     "BadConfig",
     "Blocked",
     "BudgetSpent",
@@ -217,6 +221,7 @@ __all__ = [
     "open",
     "plain",
     "plan_repair",
+    "priced",
     "redact",
     "register",
     "secret",

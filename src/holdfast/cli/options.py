@@ -49,6 +49,7 @@ MEANINGS = {
     2: "usage error; nothing was done",
     3: "no such run or store",
     5: "the run ended without success",
+    6: "a promise or limit is not kept",
     7: "damage was found",
     8: "another process works on the run, or it waits for a person",
     130: "interrupted by Ctrl-C; the run can be restarted",

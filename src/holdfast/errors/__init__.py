@@ -22,6 +22,7 @@ HoldfastError
 │   ├── KeyUnusable            the place named for a key does not give one
 │   ├── SecretMissing          a reference to a secret that has no value here
 │   ├── BadConfig              a configuration value that cannot be read
+│   ├── BadCase                a case for the advisor that cannot be meant as written
 │   └── Unsupported            this platform or file system is refused
 ├── RunStopped                 a run cannot go on by itself; sticky: the run raises it until it ends
 │   ├── RunFailed              the run ended with an error
@@ -99,6 +100,7 @@ from holdfast.errors.storage import (
 from holdfast.errors.usage import (
     AgentMismatch,
     AlreadyAnswered,
+    BadCase,
     BadConfig,
     ChangedInCall,
     ChangedOutside,
@@ -122,6 +124,7 @@ from holdfast.errors.usage import (
 __all__ = [
     "AgentMismatch",
     "AlreadyAnswered",
+    "BadCase",
     "BadConfig",
     "Blocked",
     "BudgetSpent",

@@ -237,6 +237,19 @@ class BadConfig(UsageError):
         return f"{self.what}: {self.why}; {self.remedy}"
 
 
+class BadCase(UsageError):
+    """A case for the advisor cannot be meant as it is written, or says too little."""
+
+    remedy = "`holdfast advise --example` prints a case with every key"
+
+    def __init__(self, what: str, why: str) -> None:
+        super().__init__(what, why)
+        self.what, self.why = what, why
+
+    def __str__(self) -> str:
+        return f"{self.what}: {self.why}; {self.remedy}"
+
+
 class Unsupported(UsageError):
     """A platform or file system that cannot keep the promises of the store."""
 

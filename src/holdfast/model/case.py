@@ -4,6 +4,7 @@ Seconds, US dollars and bytes throughout. A unit is what one save covers: a turn
 turns are long.
 """
 
+import math
 from enum import StrEnum
 
 import msgspec
@@ -96,3 +97,54 @@ class Promise(msgspec.Struct, frozen=True, kw_only=True):
     overhead: float | None = 0.15
     bytes_per_task: float | None = None
     breach_rate: float | None = None
+
+
+class Saving(msgspec.Struct, frozen=True, kw_only=True):
+    """What saving costs here: how long each kind blocks the agent; None is not to be had.
+
+    `bare_` restores are those of a run of which nothing was saved: starting it anew.
+    """
+
+    journal_local_s: float | None = None
+    journal_remote_s: float | None = None
+    checkpoint_local_s: float | None = None
+    checkpoint_remote_s: float | None = None
+    restore_local_s: float = 0.0
+    restore_remote_s: float = 0.0
+    bare_local_s: float | None = None
+    bare_remote_s: float | None = None
+    replay_s: float = 0.005
+    checkpoint_bytes: float = 0.0
+    stored: float = 1.0
+
+
+class Policy(msgspec.Struct, frozen=True, kw_only=True):
+    """How work is saved at present: a journal (none, local, remote), checkpoints every n units."""
+
+    journal: str = "none"
+    local_every: int = 0
+    remote_every: int = 0
+
+
+class Case(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything the advisor is asked about; `unit` is what people call one of the units."""
+
+    name: str
+    units: list[Unit]
+    causes: list[Cause]
+    saving: Saving
+    promise: Promise = Promise()
+    prices: Prices = Prices()
+    current: Policy | None = None
+    unit: str = "step"
+    notes: list[str] = []
+
+    @property
+    def work_s(self) -> float:
+        """How long the work takes if nothing fails and nothing is saved."""
+        return math.fsum(unit.seconds for unit in self.units)
+
+    @property
+    def per_second(self) -> float:
+        """Failures of any kind per second of work."""
+        return math.fsum(cause.per_second for cause in self.causes)

@@ -1,11 +1,13 @@
-"""Tokens and model of an answer, read from the shapes that providers use."""
+"""Tokens, model and price of an answer, read from the shapes that providers use."""
 
+import math
 from collections.abc import Mapping
 
 from holdfast.model.journal import Usage
 
 _IN = ("input_tokens", "prompt_tokens", "tokens_in")
 _OUT = ("output_tokens", "completion_tokens", "tokens_out")
+_USD = ("usd", "cost_usd", "cost")
 
 
 def usage_of(answer: object) -> Usage | None:
@@ -21,6 +23,7 @@ def usage_of(answer: object) -> Usage | None:
         model=model if isinstance(model, str) else None,
         tokens_in=_count(reported, _IN),
         tokens_out=_count(reported, _OUT),
+        usd=_sum_told(reported),
     )
     return found if found != Usage() else None
 
@@ -35,6 +38,7 @@ def total(usages: list[Usage]) -> Usage:
         model=", ".join(sorted(models)) or None,
         tokens_in=_sum([usage.tokens_in for usage in usages]),
         tokens_out=_sum([usage.tokens_out for usage in usages]),
+        usd=_total_usd([usage.usd for usage in usages]),
     )
 
 
@@ -52,6 +56,19 @@ def _count(reported: object, names: tuple[str, ...]) -> int | None:
         if isinstance(count, int) and not isinstance(count, bool) and count >= 0:
             return count
     return None
+
+
+def _sum_told(reported: object) -> float | None:
+    for name in _USD:
+        usd = _get(reported, name)
+        if isinstance(usd, int | float) and not isinstance(usd, bool) and 0 <= usd < math.inf:
+            return float(usd)
+    return None
+
+
+def _total_usd(sums: list[float | None]) -> float | None:
+    known = [usd for usd in sums if usd is not None]
+    return math.fsum(known) if known else None
 
 
 def _sum(counts: list[int | None]) -> int | None:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from holdfast.model.case import Cause, Promise, Scope, Strategy, Unit
 from holdfast.policy.advise.chain import Chain, Hopeless, Reached, floor
 from holdfast.policy.advise.simulate import simulate
-from holdfast.policy.advise.tail import weighted_quantile
+from holdfast.policy.advise.tail import weighted_quantiles
 from tests.unit.policy.scenes import (
     FAST,
     MENDED,
@@ -323,6 +323,7 @@ def test_hard_but_not_hopeless_work_is_still_counted_to_the_last_digit() -> None
 
 
 def test_a_weighted_quantile_is_the_first_value_that_reaches_its_share() -> None:
-    assert weighted_quantile([(3.0, 1.0), (1.0, 2.0), (2.0, 1.0)], 0.5) == 1.0
-    assert weighted_quantile([(3.0, 1.0), (1.0, 2.0), (2.0, 1.0)], 0.75) == 2.0
-    assert weighted_quantile([], 0.5) is None
+    weighed = [(3.0, 1.0), (1.0, 2.0), (2.0, 1.0)]
+
+    assert [1.0, 2.0, 3.0] == weighted_quantiles(weighed, (0.5, 0.75, 1.0))
+    assert [None, None] == weighted_quantiles([], (0.5, 0.95))

@@ -10,10 +10,11 @@ differences in it, so nothing cancels however unlikely an end is.
 
 import math
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import accumulate
 
-from holdfast.model.case import Cause, Promise, Strategy, Unit
+from holdfast.model.case import Cause, Promise, Scope, Strategy, Unit
 from holdfast.policy.advise.places import Return, returns, saves
 from holdfast.policy.advise.tail import Incident, Tail, excess_s
 
@@ -27,7 +28,11 @@ class Hopeless(ArithmeticError):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reached:
-    """The means of one task under one strategy; `visits` is how often each unit is begun."""
+    """The means of one task under one strategy; `visits` is how often each unit is begun.
+
+    Effects are passed over when a run goes back behind them; those of which no record is left by
+    then are repeated, the others are undone or fenced.
+    """
 
     visits: Sequence[float]
     success: float
@@ -37,6 +42,7 @@ class Reached:
     breach: float | None
     breach_s: float | None
     effects_passed_over: float
+    effects_repeated: float
     effects_in_doubt: float
     failures: float
     remote_restores: float
@@ -68,6 +74,10 @@ class Chain:
         self.returns = [returns(cause, strategy, len(units)) for cause in self.causes]
         self.shares = [cause.per_second / self.rate for cause in self.causes]
         self.kept = [math.exp(-self.rate * a) for a in self.exposed]
+        # A rollback knows what it passes over as long as there is a journal to tell it.
+        self._forgets = {Scope.PROCESS, Scope.HOST}
+        self._forgets |= {Scope.ROLLBACK} if strategy.journal == "none" else set()
+        self._found: tuple[Sequence[float], list[Incident]] | None = None
         self.fails = [-math.expm1(-self.rate * a) for a in self.exposed]
 
     def reached(self) -> Reached:
@@ -103,7 +113,8 @@ class Chain:
             usd=self._usd(visits),
             breach=self._breach(),
             breach_s=breach_s,
-            effects_passed_over=self._passed_over(visits, goes),
+            effects_passed_over=self._passed_over(visits, goes, set(Scope)),
+            effects_repeated=self._passed_over(visits, goes, self._forgets),
             effects_in_doubt=math.fsum(
                 v * f
                 for v, f, unit in zip(visits, self.fails, self.units, strict=True)
@@ -129,6 +140,8 @@ class Chain:
         ended = self.kept[-1]  # What ends at or beyond the unit, once the last is visited once.
         back: dict[int, float] = {}  # What crosses this cut backwards, by where it goes.
         visits[-1] = 1.0
+        if min(self.kept) < 1 / VISITS_MAX:
+            raise Hopeless
         for unit in range(count - 1, -1, -1):
             if unit < count - 1:
                 visits[unit] = (ended + math.fsum(back.values())) / self.kept[unit]
@@ -151,22 +164,20 @@ class Chain:
         return math.fsum(total)
 
     def _incidents(self, visits: Sequence[float]) -> list[Incident]:
+        if self._found is not None and self._found[0] is visits:
+            return self._found[1]
         found = []
+        starts, exposed, fails = self.starts, self.exposed, self.fails
         for cause, share, row in zip(self.causes, self.shares, self.returns, strict=True):
             if not cause.p_recovered:
                 continue
-            weigh = share * cause.p_recovered
-            for unit, back in enumerate(row):
-                down_s = cause.detect_s + back.restore_s
-                redo_s = self.starts[unit] - self.starts[back.to]
-                found.append(
-                    Incident(
-                        weight=visits[unit] * self.fails[unit] * weigh,
-                        down_s=down_s,
-                        begins_s=down_s + redo_s,
-                        spread_s=self.exposed[unit],
-                    )
-                )
+            weigh, detect_s = share * cause.p_recovered, cause.detect_s
+            for unit, (to, restore_s) in enumerate(row):
+                down_s = detect_s + restore_s
+                weight = visits[unit] * fails[unit] * weigh
+                begins_s = down_s + starts[unit] - starts[to]
+                found.append(Incident(weight, down_s, begins_s, exposed[unit]))
+        self._found = visits, found
         return found
 
     def _excess(self, visits: Sequence[float]) -> float:
@@ -205,13 +216,16 @@ class Chain:
         fits_s = min(max(limit - begins_s, 0.0), self.exposed[unit])
         return self.kept[unit] * math.expm1(self.rate * (self.exposed[unit] - fits_s))
 
-    def _passed_over(self, visits: Sequence[float], goes: Sequence[Sequence[float]]) -> float:
+    def _passed_over(
+        self, visits: Sequence[float], goes: Sequence[Sequence[float]], scopes: AbstractSet[Scope]
+    ) -> float:
         before = [0, *accumulate(int(unit.is_effect) for unit in self.units)]
         if not before[-1]:
             return 0.0
         return math.fsum(
             visits[unit] * share[unit] * (before[unit] - before[back.to])
-            for row, share in zip(self.returns, goes, strict=True)
+            for cause, row, share in zip(self.causes, self.returns, goes, strict=True)
+            if cause.scope in scopes
             for unit, back in enumerate(row)
         )
 
@@ -219,7 +233,7 @@ class Chain:
         return math.fsum(
             visit * gone
             for cause, share in zip(self.causes, goes, strict=True)
-            if cause.scope == "host"
+            if cause.scope is Scope.HOST
             for visit, gone in zip(visits, share, strict=True)
         )
 

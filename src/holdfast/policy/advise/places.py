@@ -1,13 +1,12 @@
 """Where each failure sends a run back to, and how long the restore takes."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from holdfast.model.case import Cause, Scope, Strategy, Unit
 
 
-@dataclass(frozen=True, slots=True)
-class Return:
+class Return(NamedTuple):
     """A failure in unit i goes on from unit `to`, after `restore_s`."""
 
     to: int

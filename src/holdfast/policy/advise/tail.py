@@ -3,12 +3,10 @@
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Incident:
+class Incident(NamedTuple):
     """A recovery that takes `begins_s` and the part of its unit that was done when it failed.
 
     That part is exponential, cut to [0, `spread_s`]. `down_s` is detection and restore alone.
@@ -96,15 +94,20 @@ def excess_s(limit_s: float, incident: Incident, rate: float) -> float:
     return (math.exp(-rate * left) / rate - kept * (spread - left + 1 / rate)) / fails
 
 
-def weighted_quantile(values: Iterable[tuple[float, float]], share: float) -> float | None:
-    """The value that `share` of the weight does not pass; None where there is no weight."""
+def weighted_quantiles(
+    values: Iterable[tuple[float, float]], shares: Sequence[float]
+) -> list[float | None]:
+    """For each share, rising, the value that so much of the weight does not pass.
+
+    None where there is no weight.
+    """
     ordered = sorted(values)
     total = math.fsum(weight for _, weight in ordered)
-    if not total:
-        return None
+    found: list[float | None] = []
     seen = 0.0
-    for value, weight in ordered:
+    for value, weight in ordered if total else ():
         seen += weight
-        if seen >= share * total * (1 - 1e-12):
-            return value
-    return ordered[-1][0]
+        while len(found) < len(shares) and seen >= shares[len(found)] * total * (1 - 1e-12):
+            found.append(value)
+    rest = ordered[-1][0] if total else None
+    return found + [rest] * (len(shares) - len(found))

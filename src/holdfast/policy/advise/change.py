@@ -1,0 +1,146 @@
+"""What would make a promise possible that no way to save keeps: the least change that does."""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+
+import msgspec
+from msgspec.structs import replace
+
+from holdfast.model.case import Case, Cause, Scope
+from holdfast.policy.advise.options import REPEATED, Check, Option, weigh
+from holdfast.policy.advise.rank import Bound, limit_text
+
+Causes = list[Cause]
+
+
+class Change(msgspec.Struct, frozen=True, kw_only=True):
+    """A limit that is missed, and what would keep it."""
+
+    limit: str
+    would: str
+
+
+def changes(case: Case, best: Option) -> list[Change]:
+    """For each limit that the best way misses, the first single change that keeps it."""
+    return [
+        Change(limit=limit_text(check.name, check.limit), would=_change(case, best, check))
+        for check in best.misses
+    ]
+
+
+def contradictions(case: Case, bounds: Sequence[Bound]) -> list[str]:
+    """Causes of failure after which no interval can meet the recovery time at this save cost."""
+    found = []
+    for bound in bounds:
+        if bound.high_s <= 0:
+            found.append(
+                f"after a {bound.cause} failure, detection and restore alone take longer than "
+                f"the {case.promise.max_recovery_s:g} s promised, whatever the interval: detect "
+                "it sooner, restore from a faster store, or keep a standby"
+            )
+        elif bound.low_s > bound.high_s:
+            found.append(
+                f"after a {bound.cause} failure {bound.high_s:.3g} s of work may be lost, but "
+                f"saves this slow need {bound.low_s:.3g} s between them to keep the overhead cap: "
+                "save asynchronously, use a journal or a faster store, or keep a standby"
+            )
+    return found
+
+
+def long_units(case: Case, bounds: Sequence[Bound]) -> str | None:
+    """What to do about a unit that lasts longer than any failure leaves."""
+    least_s = min((bound.high_s for bound in bounds if bound.high_s > 0), default=math.inf)
+    longest_s = max(unit.seconds for unit in case.units)
+    if longest_s <= least_s:
+        return None
+    return (
+        f"a {case.unit} of {longest_s:.3g} s is longer than the {least_s:.3g} s that a failure "
+        f"leaves, so saves at its end cannot help in it: record its tokens with `run.stream`, or "
+        "cut it in two"
+    )
+
+
+def _change(case: Case, best: Option, check: Check) -> str:
+    if check.name == "bytes per task":
+        return _smaller(case, best, check.limit)
+    if check.name == "overhead":
+        slow = math.fsum((best.strategy.journal_s, best.strategy.local_s, best.strategy.remote_s))
+        fast = slow * check.limit / check.value
+        return (
+            f"kept with saves that block {fast * 1000:.3g} ms in all, not {slow * 1000:.3g} ms: "
+            "save asynchronously, or on a faster store"
+        )
+    if check.name == REPEATED:
+        return "kept with a journal, and one that is elsewhere where hosts fail"
+    for words, change in _levers():
+        if _keeps(case, best, check.name, change(list(case.causes))):
+            return f"kept with {words}"
+    together = list(case.causes)
+    for _, change in _COMBINED:
+        together = change(together)
+    if _keeps(case, best, check.name, together):
+        said = ", ".join(words for words, _ in _COMBINED)
+        return f"kept by no single change, but by these together: {said}"
+    return "kept by none of these changes: keep a standby that takes over at once, or promise less"
+
+
+def _smaller(case: Case, best: Option, limit: float) -> str:
+    journal = math.fsum(unit.bytes for unit in case.units)
+    journal = 0.0 if best.strategy.journal == "none" else journal
+    points = best.bytes - journal
+    if journal >= limit:
+        return (
+            f"kept with smaller records: the journal alone takes {journal:,.0f} bytes; large "
+            "values that repeat are stored once, and packing compresses"
+        )
+    share = best.strategy.stored * (limit - journal) / points
+    return (
+        f"kept with checkpoints that add {share:.1%} of the state, not {best.strategy.stored:.1%} "
+        "(incremental, deduplicated, compressed), or fewer of them"
+    )
+
+
+def _keeps(case: Case, best: Option, name: str, causes: Causes) -> bool:
+    option = weigh(replace(case, causes=causes), best.strategy)
+    return option is not None and name not in {check.name for check in option.misses}
+
+
+def _levers() -> Iterator[tuple[str, Callable[[Causes], Causes]]]:
+    """Single changes, each in the order in which it gets harder."""
+    for factor in (0.5, 0.25, 0.1):
+        yield f"failures noticed in {factor:.0%} of the time", _sooner(factor)
+    yield "recoveries that succeed in 99.9 % of cases", _surer
+    yield "the causes of poison mended, or told to a person at once", _without(Scope.POISON)
+    yield "the causes of corruption mended", _without(Scope.ROLLBACK)
+    for factor in (0.9, 0.75, 0.5, 0.25, 0.1):
+        yield f"{1 - factor:.0%} fewer failures", _rarer(factor)
+
+
+def _sooner(factor: float) -> Callable[[Causes], Causes]:
+    return lambda causes: [replace(each, detect_s=each.detect_s * factor) for each in causes]
+
+
+def _rarer(factor: float) -> Callable[[Causes], Causes]:
+    return lambda causes: [replace(each, per_second=each.per_second * factor) for each in causes]
+
+
+def _surer(causes: Causes) -> Causes:
+    return [
+        replace(each, p_recovered=max(each.p_recovered, 0.999)) if each.p_recovered else each
+        for each in causes
+    ]
+
+
+def _without(scope: Scope) -> Callable[[Causes], Causes]:
+    return lambda causes: [each for each in causes if each.scope is not scope]
+
+
+_COMBINED: tuple[tuple[str, Callable[[Causes], Causes]], ...] = (
+    (
+        "poison and corruption mended",
+        lambda causes: _without(Scope.ROLLBACK)(_without(Scope.POISON)(causes)),
+    ),
+    ("failures noticed in a tenth of the time", _sooner(0.1)),
+    ("recoveries that succeed in 99.9 % of cases", _surer),
+    ("half the failures", _rarer(0.5)),
+)

@@ -1,0 +1,251 @@
+"""The ways to save that a case allows, and what each comes to for one task."""
+
+import math
+from collections.abc import Iterator
+
+import msgspec
+
+from holdfast.model.case import Case, Policy, Promise, Strategy
+from holdfast.policy.advise.chain import Chain, Hopeless, Reached
+from holdfast.policy.advise.places import is_due
+from holdfast.policy.advise.tail import weighted_quantiles
+from holdfast.policy.advise.worth import Worth
+
+GB = 1e9
+HOUR_S = 3600.0
+EVERY = (1, 2, 5, 10, 20, 50, 100)
+"""Intervals that are tried, in units, besides the one that the closed form names."""
+REPEATED = "effects repeated"
+QUANTILES = (0.50, 0.95, 0.99)
+
+
+class Check(msgspec.Struct, frozen=True, kw_only=True):
+    """A limit of the promise, and what a strategy comes to there."""
+
+    name: str
+    limit: float
+    value: float
+    is_kept: bool
+
+
+class Option(msgspec.Struct, frozen=True, kw_only=True):
+    """One strategy, for one task: seconds, bytes, US dollars, shares.
+
+    `catch_up_s` and `resume_s` are the recovery times at P50, P95 and P99 on the two clocks.
+    `usd` are the parts of what a task costs, `total_usd` their sum; a part whose price is not
+    known is not there. `interruption_usd_per_hour` is the expected cost of breaches per hour of
+    operation.
+    """
+
+    strategy: Strategy
+    mode: str
+    interval_s: float | None
+    catch_up_s: list[float | None]
+    resume_s: list[float | None]
+    success: float
+    breach: float | None
+    availability: float
+    overhead: float
+    time_s: float
+    bytes: float
+    usd: dict[str, float]
+    total_usd: float
+    saving_usd: float
+    interruption_usd_per_hour: float | None
+    effects_passed_over: float
+    effects_repeated: float
+    effects_in_doubt: float
+    checks: list[Check]
+
+    @property
+    def misses(self) -> list[Check]:
+        """The limits that it does not keep."""
+        return [check for check in self.checks if not check.is_kept]
+
+    def against(self, other: "Option") -> Worth:
+        """What it brings over another way to save, and what it costs more."""
+        return Worth(
+            benefit_usd=(other.total_usd - other.saving_usd) - (self.total_usd - self.saving_usd),
+            cost_usd=self.saving_usd - other.saving_usd,
+            inputs={
+                "cost of failures before, USD/task": other.total_usd - other.saving_usd,
+                "cost of failures after, USD/task": self.total_usd - self.saving_usd,
+                "cost of saving before, USD/task": other.saving_usd,
+                "cost of saving after, USD/task": self.saving_usd,
+            },
+        )
+
+
+def strategies(case: Case, best_units: int | None) -> Iterator[Strategy]:
+    """Every way to save that is tried: none, and each journal with each checkpoint interval.
+
+    Checkpoints alone are tried only where no journal is to be had: it costs little beside them.
+    """
+    wanted = {*EVERY, best_units or 1}
+    every = sorted(n for n in wanted if n <= max(1, len(case.units) // 2))
+    yield made(case, Policy())
+    saving = case.saving
+    given = {"local": saving.journal_local_s, "remote": saving.journal_remote_s}
+    journals = [name for name, blocked_s in given.items() if blocked_s is not None] or ["none"]
+    for journal in journals:
+        if journal != "none":
+            yield made(case, Policy(journal=journal))
+        for count in every:
+            if saving.checkpoint_remote_s is not None:
+                yield made(case, Policy(journal=journal, remote_every=count))
+            elif saving.checkpoint_local_s is not None:
+                yield made(case, Policy(journal=journal, local_every=count))
+        yield from _levels(case, journal, best_units or 1)
+
+
+def _levels(case: Case, journal: str, best_units: int) -> Iterator[Strategy]:
+    """Two levels, where both are to be had: often on this machine, rarely elsewhere."""
+    saving = case.saving
+    if saving.checkpoint_local_s is None or saving.checkpoint_remote_s is None:
+        return
+    for near in sorted({1, best_units}):
+        far = near * 10
+        if far <= len(case.units) // 2:
+            yield made(case, Policy(journal=journal, local_every=near, remote_every=far))
+
+
+def made(case: Case, policy: Policy) -> Strategy:
+    """A policy with what saving costs in this case."""
+    saving = case.saving
+    blocked = {"none": 0.0, "local": saving.journal_local_s, "remote": saving.journal_remote_s}
+    is_bare = policy == Policy()
+    bare_local_s = saving.restore_local_s if saving.bare_local_s is None else saving.bare_local_s
+    bare_remote_s = (
+        saving.restore_remote_s if saving.bare_remote_s is None else saving.bare_remote_s
+    )
+    return Strategy(
+        name=named(policy, case.unit),
+        journal=policy.journal,
+        journal_s=blocked[policy.journal] or 0.0,
+        local_every=policy.local_every,
+        local_s=saving.checkpoint_local_s or 0.0,
+        remote_every=policy.remote_every,
+        remote_s=saving.checkpoint_remote_s or 0.0,
+        restore_local_s=bare_local_s if is_bare else saving.restore_local_s,
+        restore_remote_s=bare_remote_s if is_bare else saving.restore_remote_s,
+        replay_s=saving.replay_s,
+        checkpoint_bytes=saving.checkpoint_bytes,
+        stored=saving.stored,
+    )
+
+
+def named(policy: Policy, unit: str) -> str:
+    """A policy in words."""
+    said = [] if policy.journal == "none" else [f"{policy.journal} journal"]
+    for place, every in (("local", policy.local_every), ("remote", policy.remote_every)):
+        if every:
+            often = f"every {unit}" if every == 1 else f"every {every} {unit}s"
+            said.append(f"{place} checkpoint {often}")
+    return " + ".join(said) or "nothing saved"
+
+
+def weigh(case: Case, strategy: Strategy) -> Option | None:
+    """What a strategy comes to; None where a task practically never ends under it."""
+    chain = Chain(case.units, case.causes, strategy, case.promise)
+    try:
+        reached = chain.reached()
+    except Hopeless:
+        return None
+    tail = chain.tail(reached.visits)
+    resume = chain.resume_times(reached.visits)
+    catch_up_s = [tail.quantile(share) for share in QUANTILES]
+    resume_s = weighted_quantiles(resume, QUANTILES)
+    overhead = math.fsum(chain.saves) / case.work_s
+    size = stored_bytes(case, strategy)
+    usd = _usd(case, strategy, reached, size)
+    every = strategy.remote_every or strategy.local_every
+    p95_s = resume_s[1] if case.promise.clock == "resume" else catch_up_s[1]
+    breach_usd = usd.get("breach")
+    return Option(
+        strategy=strategy,
+        mode=mode(strategy),
+        interval_s=every * case.work_s / len(case.units) if every else None,
+        catch_up_s=catch_up_s,
+        resume_s=resume_s,
+        success=reached.success,
+        breach=reached.breach,
+        availability=reached.availability,
+        overhead=overhead,
+        time_s=reached.time_s,
+        bytes=size,
+        usd=usd,
+        total_usd=math.fsum(usd.values()),
+        saving_usd=usd.get("storage", 0.0) + reached.blocked_s * (case.prices.second_usd or 0.0),
+        interruption_usd_per_hour=(
+            None if breach_usd is None else breach_usd / reached.time_s * HOUR_S
+        ),
+        effects_passed_over=reached.effects_passed_over,
+        effects_repeated=reached.effects_repeated,
+        effects_in_doubt=reached.effects_in_doubt,
+        checks=list(checks(case.promise, reached, overhead, size, p95_s)),
+    )
+
+
+def mode(strategy: Strategy) -> str:
+    """Which of the modes it is: none, checkpoint, recovery point (a journal), or both."""
+    has_checkpoints = bool(strategy.local_every or strategy.remote_every)
+    if strategy.journal == "none":
+        return "checkpoint" if has_checkpoints else "none"
+    return "recovery point + checkpoint" if has_checkpoints else "recovery point"
+
+
+def stored_bytes(case: Case, strategy: Strategy) -> float:
+    """What one task adds to the store."""
+    journal = 0.0 if strategy.journal == "none" else math.fsum(unit.bytes for unit in case.units)
+    count = sum(_points(case, every) for every in (strategy.local_every, strategy.remote_every))
+    return journal + count * strategy.checkpoint_bytes * strategy.stored
+
+
+def _points(case: Case, every: int) -> int:
+    return sum(is_due(n, every) for n in range(1, len(case.units)))
+
+
+def _usd(case: Case, strategy: Strategy, reached: Reached, size: float) -> dict[str, float]:
+    prices, found = case.prices, {"work": reached.usd_per_success}
+    storage = []
+    if prices.gb_month_usd is not None:
+        storage.append(size / GB * prices.months * prices.gb_month_usd)
+    if prices.put_usd is not None:
+        puts = _points(case, strategy.remote_every)
+        puts += len(case.units) if strategy.journal == "remote" else 0
+        storage.append(puts * prices.put_usd)
+    if prices.get_usd is not None and not strategy.is_nothing:
+        storage.append(reached.remote_restores * prices.get_usd)
+    if storage:
+        found["storage"] = math.fsum(storage)
+    if prices.second_usd is not None:
+        found["waiting"] = (reached.time_s - case.work_s) * prices.second_usd
+    if case.promise.breach_usd_per_hour is not None and reached.breach_s is not None:
+        found["breach"] = reached.breach_s / HOUR_S * case.promise.breach_usd_per_hour
+    if prices.person_usd is not None:
+        found["person"] = (1 - reached.success) * prices.person_usd
+    return found
+
+
+def checks(
+    promise: Promise, reached: Reached, overhead: float, size: float, p95_s: float | None
+) -> Iterator[Check]:
+    """Each limit of the promise beside what was found."""
+    for name, limit, value in (
+        ("overhead", promise.overhead, overhead),
+        ("recovery P95", promise.max_recovery_s, p95_s or 0.0),
+        ("breach rate", promise.breach_rate, reached.breach),
+        ("bytes per task", promise.bytes_per_task, size),
+    ):
+        if limit is not None and value is not None:
+            yield Check(name=name, limit=limit, value=value, is_kept=value <= limit)
+    if reached.effects_in_doubt:  # There are effects: what was done once is not done again.
+        again = reached.effects_repeated
+        yield Check(name=REPEATED, limit=0.0, value=again, is_kept=again == 0)
+    if promise.availability is not None:
+        yield Check(
+            name="availability",
+            limit=promise.availability,
+            value=reached.availability,
+            is_kept=reached.availability >= promise.availability,
+        )

@@ -1,0 +1,182 @@
+"""A case for the advisor, from what a store has seen: durations, failures, sizes, prices."""
+
+import math
+import statistics
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+
+import msgspec
+
+from holdfast.errors import BadCase
+from holdfast.model.case import Case, Cause, Policy, Promise, Saving, Scope, Unit
+from holdfast.model.failure import FailureKind
+from holdfast.model.journal import Answer, Entry, Happened, Started, TurnEnded
+from holdfast.model.limits import SLA, dollars, seconds
+from holdfast.model.run import Status
+from holdfast.policy.adaptive import PRIOR_FAILURES, PRIOR_S
+from holdfast.report.episodes import Ending, Episode, Line, episodes, lines_of
+from holdfast.report.sizes import sizes
+from holdfast.store.open import Opened
+
+RUNS_MAX = 500
+"""The newest runs that are looked at."""
+JOURNAL_S = 0.0005
+"""What a record is taken to block where nothing was measured: a flush of a local disk."""
+RECOVERED = 0.95
+"""How surely a recovery helps, believed as strongly as one that was seen."""
+UNIT_S_MIN = 1e-3
+
+SCOPES: dict[FailureKind, Scope] = {
+    FailureKind.TRANSIENT: Scope.IN_PLACE,
+    FailureKind.TIMEOUT: Scope.IN_PLACE,
+    FailureKind.CRASH: Scope.PROCESS,
+    FailureKind.CORRUPTION: Scope.ROLLBACK,
+    FailureKind.INVALID: Scope.ROLLBACK,
+}
+"""How far a failure of a kind reaches; one of another kind waits for a person: poison."""
+
+
+class Seen(msgspec.Struct, frozen=True, kw_only=True):
+    """One run, as far as the advisor is concerned."""
+
+    is_finished: bool
+    units: list[Unit]
+    worked_s: float
+    bytes: int
+    blocked_s: list[float]
+    episodes: list[Episode]
+    sla: SLA | None
+    every: int | None
+    is_priced: bool
+
+
+def case_of(opened: Opened) -> Case:
+    """The case of a store; `BadCase` says what is missing where it has seen too little."""
+    where = f"the store at {opened.path}"
+    used = {each.run: each.bytes for each in sizes(opened).runs}
+    runs = [
+        _seen(lines_of(opened.reader, run), run.body.status, used.get(run.body.id, 0))
+        for run in islice(opened.reader.runs(), RUNS_MAX)
+        if run.body.status is not Status.RUNNING or opened.leases.is_held(run.row.no) is False
+    ]
+    whole = [run for run in runs if run.is_finished and run.units]
+    if not whole:
+        raise BadCase(where, "no run in it has finished yet, so nothing is known of its work")
+    typical = sorted(whole, key=lambda run: len(run.units))[len(whole) // 2]
+    exposed_s = math.fsum(run.worked_s for run in runs)
+    found = [each for run in runs for each in run.episodes if each.ending is not Ending.OPEN]
+    blocked = [each for run in runs for each in run.blocked_s]
+    size = statistics.fmean(run.bytes / len(run.units) for run in whole)
+    units = [msgspec.structs.replace(unit, bytes=size) for unit in typical.units]
+    restore_s = _mean((each.parts.get("restore", 0.0) for each in found), 0.0)
+    source = (
+        f"what was seen: {len(runs)} runs, {len(found)} failures that ended, {exposed_s:.4g} s of "
+        f"work; one failure of the process in {PRIOR_S / 3600:g} h is believed besides"
+    )
+    notes = [source]
+    if not all(run.is_priced for run in whole):
+        notes.append(
+            "the price of some answers is not recorded, so their work counts as free: "
+            "`@holdfast.step(usage=holdfast.priced)` records it"
+        )
+    return Case(
+        name=where,
+        unit="turn",
+        units=units,
+        causes=list(_causes(found, exposed_s)),
+        saving=Saving(
+            journal_local_s=JOURNAL_S,
+            checkpoint_local_s=_mean(blocked, JOURNAL_S),
+            restore_local_s=restore_s,
+            restore_remote_s=restore_s,
+            checkpoint_bytes=size,
+        ),
+        promise=promise_of(typical.sla),
+        current=Policy(journal="local", local_every=typical.every or 0),
+        notes=notes,
+    )
+
+
+def promise_of(sla: SLA | None) -> Promise:
+    """What an SLA promises, as the advisor takes it."""
+    if sla is None:
+        return Promise()
+    return Promise(
+        availability=sla.availability,
+        max_recovery_s=None if sla.max_recovery is None else seconds(sla.max_recovery),
+        clock=sla.clock or "catch_up",
+        breach_usd_per_hour=sla.breach_usd_per_hour,
+        recovery_usd=None if sla.recovery_budget is None else dollars(sla.recovery_budget),
+        overhead=Promise().overhead if sla.overhead_cap is None else sla.overhead_cap,
+    )
+
+
+def _seen(lines: Sequence[Line], status: Status, size: int) -> Seen:
+    entries = list(_entries(lines))
+    started = next((entry for entry in entries if isinstance(entry, Started)), None)
+    calls = [entry for entry in entries if isinstance(entry, Answer | Happened)]
+    ends = [entry for entry in entries if isinstance(entry, TurnEnded)]
+    used = [entry.usage for entry in calls if entry.usage is not None]
+    return Seen(
+        is_finished=status is Status.FINISHED,
+        units=_units(calls),
+        worked_s=math.fsum(entry.took_s for entry in calls),
+        bytes=size,
+        blocked_s=[entry.mark.blocked_s for entry in ends if entry.mark is not None],
+        episodes=episodes(lines),
+        sla=None if started is None else started.sla,
+        every=getattr(started.cadence, "turns", None) if started is not None else None,
+        is_priced=all(usage.usd is not None for usage in used),
+    )
+
+
+def _entries(lines: Iterable[Line]) -> Iterator[Entry]:
+    for line in lines:
+        for placed in line.rows:
+            yield from placed.row.entries
+
+
+def _units(calls: Sequence[Answer | Happened]) -> list[Unit]:
+    """A unit for each scope that was worked in: a turn, or the code outside turns."""
+    by_scope: dict[object, list[Answer | Happened]] = defaultdict(list)
+    for entry in calls:
+        if isinstance(entry.call.scope, int):
+            by_scope[entry.call.scope].append(entry)
+    return [
+        Unit(
+            seconds=max(UNIT_S_MIN, math.fsum(entry.took_s for entry in group)),
+            usd=math.fsum(
+                entry.usage.usd
+                for entry in group
+                if entry.usage is not None and entry.usage.usd is not None
+            ),
+            is_effect=any(isinstance(entry, Happened) for entry in group),
+        )
+        for group in by_scope.values()
+    ]
+
+
+def _causes(found: Sequence[Episode], exposed_s: float) -> Iterator[Cause]:
+    by_scope: dict[Scope, list[Episode]] = defaultdict(list)
+    for each in found:
+        by_scope[SCOPES.get(each.kind, Scope.POISON)].append(each)
+    for scope in Scope:
+        group = by_scope[scope]
+        believed = PRIOR_FAILURES if scope is Scope.PROCESS else 0.0
+        if not group and not believed:
+            continue
+        helped = sum(each.ending is Ending.RECOVERED for each in group)
+        p_recovered = (helped + RECOVERED) / (len(group) + 1)
+        yield Cause(
+            name=scope,
+            scope=scope,
+            per_second=(believed + len(group)) / (PRIOR_S + exposed_s),
+            detect_s=_mean((each.parts.get("detect", 0.0) for each in group), 0.0),
+            p_recovered=0.0 if scope is Scope.POISON else p_recovered,
+        )
+
+
+def _mean(values: Iterable[float], otherwise: float) -> float:
+    known = list(values)
+    return statistics.fmean(known) if known else otherwise

@@ -1,0 +1,365 @@
+"""`holdfast advise`: the ranking, what decides it, and what is impossible."""
+
+import copy
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.cli.advice import Told, document, grids
+from holdfast.cli.cases import case_of, promise_said, read_case
+from holdfast.cli.commands.advise import EXAMPLE, tell_all
+from holdfast.cli.main import main
+from holdfast.errors import BadCase
+from holdfast.model.case import Case, Promise
+from tests.cli.kit import Shop
+
+CASES = Path(__file__).parents[2] / "examples" / "cases"
+SAVED = "local journal + remote checkpoint every step"
+
+
+def told_of(
+    name: str, *, simulate: int = 0, is_explained: bool = False
+) -> tuple[Told, dict[str, Any]]:
+    case = read_case(CASES / f"{name}.toml")
+    told = tell_all(case, simulate=simulate, is_explained=is_explained)
+    rows = {row["name"]: row for row in document(told)["options"]}
+    return told, rows
+
+
+def support() -> dict[str, Any]:
+    return tomllib.loads((CASES / "support.toml").read_text(encoding="utf-8"))
+
+
+def text_of(told: Told) -> str:
+    return "\n".join(part if isinstance(part, str) else repr(part.rows) for part in grids(told))
+
+
+def test_the_support_case_saves_every_step_and_says_what_no_interval_can_help() -> None:
+    told, rows = told_of("support")
+    advice = told.advice
+
+    assert SAVED == advice.best.strategy.name
+    assert (23.2, 0.0035, 0.0022, 0.99794, 242_000) == (
+        round(rows[SAVED]["catch_up_s"][1], 1),
+        round(rows[SAVED]["breach"], 4),
+        round(rows[SAVED]["overhead"], 4),
+        round(rows[SAVED]["availability"], 5),
+        rows[SAVED]["bytes"],
+    )
+    assert (52.8, 0.012) == (
+        round(rows["local journal + remote checkpoint every 5 steps"]["catch_up_s"][1], 1),
+        round(rows["local journal + remote checkpoint every 5 steps"]["breach"], 3),
+    )
+    assert (166.9, 0.0336) == (
+        round(rows["nothing saved"]["catch_up_s"][1], 1),
+        round(rows["nothing saved"]["breach"], 4),
+    )
+    assert 4.8 == pytest.approx(advice.best_interval_s, abs=0.05)
+    assert "less than one step (10 s)" in advice.why
+    assert "50 s between checkpoints would pass the 12 s that a host failure leaves" in advice.why
+    assert {"process": 26, "host": 12, "rollback": 24} == {
+        bound.cause: bound.high_s for bound in advice.bounds
+    }
+    assert "its floor is 0.349%" in advice.binding
+    assert "failures that nothing recovers from bind, not the interval" in advice.binding
+    assert ["breach rate", "bytes per task", "availability"] == rows[SAVED]["misses"]
+    assert "poison" in next(c.would for c in told.changes if c.limit.startswith("breach"))
+
+
+def test_the_mended_support_case_keeps_all_but_storage_and_availability() -> None:
+    told, rows = told_of("support-mended")
+    best = told.advice.best
+
+    assert SAVED == best.strategy.name
+    assert ["bytes per task", "availability"] == rows[SAVED]["misses"]
+    assert (14.8, 0.000095) == (
+        round(rows[SAVED]["catch_up_s"][1], 1),
+        round(rows[SAVED]["breach"], 6),
+    )
+    down_s = best.time_s * (1 - best.availability)
+    assert (0.196, 0.18) == (round(down_s, 3), round(best.time_s * 0.001, 2))
+
+
+def test_the_trading_case_needs_a_journal_around_orders_and_sooner_detection() -> None:
+    told, rows = told_of("trading")
+    per_turn = "remote journal + remote checkpoint every 5 steps"
+
+    assert "remote journal" in told.advice.best.strategy.name
+    assert 1.83 == round(rows["nothing saved"]["effects_repeated"], 2)
+    assert "effects repeated" in rows["nothing saved"]["misses"]
+    assert 0 == rows[per_turn]["effects_repeated"]
+    assert 0.0031 == round(told.advice.floor, 4)
+    assert (8.1, 0.0129, 0.01, 0.0032) == (
+        round(told.advice.current.catch_up_s[1] or 0, 1),  # type: ignore[union-attr]
+        round(told.advice.current.breach or 0, 4),  # type: ignore[union-attr]
+        round(told.advice.current.overhead, 3),  # type: ignore[union-attr]
+        round(told.advice.current.effects_passed_over, 4),  # type: ignore[union-attr]
+    )
+    assert any("after a host failure, detection and restore alone" in note for note in told.notes)
+    would = {change.limit: change.would for change in told.changes}
+    assert "noticed" in would["recovery within 5 s at P95"]
+
+
+def test_what_it_is_worth_lists_every_input() -> None:
+    _, rows = told_of("support")
+
+    worth = rows[SAVED]["against_none"]
+    inputs = worth["inputs"]
+
+    assert worth["benefit_usd"] == pytest.approx(
+        inputs["cost of failures before, USD/task"] - inputs["cost of failures after, USD/task"]
+    )
+    assert worth["net_roi"] == pytest.approx(worth["benefit_cost_ratio"] - 1)
+    assert rows[SAVED]["against_current"]["benefit_usd"] > 0
+    assert rows["nothing saved"]["against_none"] is None
+
+
+def test_a_promise_on_the_command_line_counts_for_more_than_the_files(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    file = str(CASES / "support.toml")
+    missed = main(["advise", file, "-o", "json"])
+    hard = json.loads(capsys.readouterr().out)["advice"]
+
+    mild = "availability=0.99,breach_rate=0.05,bytes_per_task=1e6"
+    kept = main(["advise", file, "--sla", mild, "-o", "json"])
+    soft = json.loads(capsys.readouterr().out)["advice"]
+
+    assert (6, 0) == (missed, kept)
+    assert (False, True) == (hard["is_kept"], soft["is_kept"])
+    assert [] == soft["changes"]
+
+
+def test_saves_too_slow_for_the_promise_are_told_with_what_would_help() -> None:
+    data = support()
+    data["saving"] = {"checkpoint_remote": "5s", "restore_remote": "1s", "restore_local": "1s"}
+    data["sla"] = {"max_recovery": "20s", "overhead_cap": 0.15}
+
+    told = tell_all(case_of(data, "slow"))
+
+    [note] = [note for note in told.notes if "process" in note]
+    assert "16 s of work may be lost" in note
+    assert "need 33.3 s between them" in note
+    assert "journal or a faster store" in note
+
+
+def test_a_step_longer_than_a_failure_leaves_is_told_to_record_its_tokens() -> None:
+    data = support()
+    data["work"]["unit"][0]["seconds"] = 80
+
+    assert any("run.stream" in note for note in tell_all(case_of(data, "long")).notes)
+
+
+def test_prices_that_are_not_known_are_named_and_not_made_up() -> None:
+    data = support()
+    del data["prices"]
+
+    told = tell_all(case_of(data, "unpriced"))
+
+    assert {"work", "breach"} == set(told.advice.best.usd)
+    assert 3 == len(told.advice.missing)
+    assert "GB-month" in text_of(told)
+
+
+def test_work_that_never_ends_without_saves_is_told_so() -> None:
+    data = support()
+    data["failures"]["per_task"] = None
+    data["failures"] = {"mtbf": "10s", "cause": [{"scope": "process", "recovered": 1}]}
+    data["work"]["repeat"] = 1000
+
+    told = tell_all(case_of(data, "storm"))
+
+    assert told.advice.none is None
+    assert ["nothing saved"] == told.advice.hopeless
+    assert any("never ends with: nothing saved" in note for note in told.notes)
+
+
+def test_work_that_never_ends_at_all_is_refused() -> None:
+    data = support()
+    data["failures"] = {"mtbf": "1s", "cause": [{"scope": "process"}]}
+    data["work"]["unit"][0]["seconds"] = 3600
+
+    with pytest.raises(BadCase, match="no task ever ends"):
+        tell_all(case_of(data, "hurricane"))
+
+
+def changed(path: str, value: object) -> dict[str, Any]:
+    data = copy.deepcopy(support())
+    *steps, last = path.split(".")
+    place: Any = data
+    for step in steps:
+        place = place[int(step)] if step.isdigit() else place[step]
+    if value is None:
+        del place[last]
+    else:
+        place[last] = value
+    return data
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "said"),
+    [
+        ("work.unit.0.seconds", -1, "finite number of seconds"),
+        ("work.unit.0.seconds", 0, "longer than nothing"),
+        ("work.unit.0.seconds", "a while", "not a duration"),
+        ("work.unit.0.seconds", float("nan"), "finite number"),
+        ("work.unit.0.seconds", "9000h", "more than a year"),
+        ("work.unit.0.usd", -0.1, "finite number of US dollars"),
+        ("work.unit.0.upfront", 2, "between 0 and 1"),
+        ("work.unit.0.bytes", -5, "finite number from 0"),
+        ("work.unit.0.effect", "yes", "true or false"),
+        ("work.unit.0.secnods", 3, "no such key here"),
+        ("work.unit", [], "list of tables"),
+        ("work.repeat", 10**9, "more than 20,000 units"),
+        ("work.repeat", 1.5, "whole number"),
+        ("work", None, "it is missing"),
+        ("failures.per_task", 1.0, "not every task can fail"),
+        ("failures.per_task", None, "say how often work fails"),
+        ("failures.mtbf", "2h", "either per_task"),
+        ("failures.cause.0.share", 0.9, "1 together, not 1.3"),
+        ("failures.cause.0.scope", "meteor", "not one of in_place"),
+        ("failures.cause.4.recovered", 0.5, "nothing here recovers"),
+        ("saving", {}, "how long one save blocks"),
+        ("saving.stored", 7, "between 0 and 1"),
+        ("sla.clock", "sundial", "resume or catch_up"),
+        ("sla.availability", 99.9, "between 0 and 1"),
+        ("current.journal", "diary", "none, local, remote"),
+        ("name", "", "text that is not empty"),
+        ("prices", 3, "no table"),
+    ],
+)
+def test_what_cannot_be_meant_is_named_with_its_place(path: str, value: object, said: str) -> None:
+    with pytest.raises(BadCase, match=said) as raised:
+        case_of(changed(path, value), "case.toml")
+
+    assert raised.value.what.startswith("case.toml")
+    assert "--example" in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [("max_recovery", "key=value"), ("speed=3", "no such key"), ("clock=x", "resume")],
+)
+def test_a_promise_that_says_nothing_is_refused(said: str, why: str) -> None:
+    with pytest.raises(BadCase, match=why):
+        promise_said(Promise(), [said])
+
+
+def test_a_file_that_is_no_case_is_named(tmp_path: Path) -> None:
+    (tmp_path / "x.toml").write_text("[[[", encoding="utf-8")
+
+    for name in ("x.toml", "none.toml"):
+        with pytest.raises(BadCase, match=r"cannot be read as TOML") as raised:
+            read_case(tmp_path / name)
+        assert name in raised.value.what
+
+
+def test_the_example_is_a_case_with_every_key(capsys: pytest.CaptureFixture[str]) -> None:
+    assert 0 == main(["advise", "--example"])
+
+    data = tomllib.loads(capsys.readouterr().out)
+    case = case_of(data, "example")
+    assert read_case(EXAMPLE) == case
+    assert case.saving.journal_remote_s is not None
+    assert all(getattr(case.prices, name) is not None for name in case.prices.__struct_fields__)
+    assert all(getattr(case.promise, name) is not None for name in case.promise.__struct_fields__)
+
+
+def test_neither_or_both_sources_are_refused(shop: Shop) -> None:
+    neither, both = shop("advise"), shop("advise", "case.toml", "--from-store")
+
+    assert (2, 2) == (neither.status, both.status)
+    assert "--example" in neither.err
+
+
+def test_the_rules_of_thumb_are_answered_with_the_cases_numbers() -> None:
+    told, _ = told_of("support", is_explained=True)
+
+    groups = {rule.group for rule in told.rules}
+    by_rule = {rule.rule: rule for rule in told.rules}
+    assert {
+        "decision matrix",
+        "decision framework",
+        "must use",
+        "with caution",
+        "avoid",
+        "principle",
+    } == groups
+    must = by_rule["availability of 99.95 % or more, or interruptions above $10,000 an hour"]
+    cheap = by_rule["cost decides: a task below $100 needs no checkpoint"]
+    assert ("yes", "yes") == (must.applies, cheap.applies)
+    assert "does not decide" in cheap.answer
+    assert "43.2 min a month" in text_of(told)
+
+
+def test_what_is_played_by_chance_stands_beside_what_is_exact() -> None:
+    told, _ = told_of("support", simulate=3000)
+    seen, best = told.simulated, told.advice.best
+
+    assert seen is not None
+    assert abs(seen.time_s.value - best.time_s) < 4 * seen.time_s.error
+    assert "3,000 tasks played by chance" in text_of(told)
+
+
+def test_the_page_needs_no_other_file_and_shows_both_charts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "advice.html"
+
+    main(["advise", str(CASES / "support.toml"), "--html", str(file)])
+
+    page = file.read_text(encoding="utf-8")
+    assert 2 == page.count("<svg")
+    assert "prefers-color-scheme: dark" in page
+    assert not [word for word in ("http:", "https:", "<script", "@import", "src=") if word in page]
+    assert str(file) in capsys.readouterr().err
+
+
+def test_a_page_that_cannot_be_written_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    assert 2 == main(["advise", str(CASES / "support.toml"), "--html", "no/such/dir/x.html"])
+    assert "cannot be written" in capsys.readouterr().err
+
+
+def test_advice_from_a_store_is_made_of_what_it_has_seen(history: Shop) -> None:
+    done = history("advise", "--from-store", "--json")
+
+    advice = done.data["advice"]
+    assert advice["best"]["name"].startswith("local journal")
+    assert "effects repeated" in next(
+        row["misses"] for row in advice["options"] if row["name"] == "nothing saved"
+    )
+    assert "every" in (advice["current"] or {})["name"]
+    assert "5 runs" in history("advise", "--from-store").out
+
+
+def test_a_store_that_has_seen_nothing_says_what_is_missing(shop: Shop) -> None:
+    absent = shop("advise", "--from-store")
+    shop("run", "shop:broken", "--id", "failed")
+    empty = shop("advise", "--from-store")
+
+    assert 3 == absent.status
+    assert 2 == empty.status
+    assert "no run in it has finished yet" in empty.err
+
+
+def test_json_lines_are_one_strategy_each(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["advise", str(CASES / "support.toml"), "-o", "jsonl"])
+
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert SAVED == lines[0]["name"]
+    assert {1} == {line["schema_version"] for line in lines}
+
+
+@pytest.mark.parametrize("name", ["support", "support-mended", "trading"])
+def test_every_committed_case_can_be_read(name: str) -> None:
+    case: Case = read_case(CASES / f"{name}.toml")
+
+    assert case.current is not None
+    assert sorted(file.stem for file in CASES.glob("*.toml")) == [
+        "support",
+        "support-mended",
+        "trading",
+    ]
