@@ -6,8 +6,10 @@ import pytest
 
 from holdfast.cli.config import hide, load
 from holdfast.errors import BadConfig
+from holdfast.policy.retention import Retention
 from tests.cli.kit import Shop
 
+RULES = ("last", "within", "every", "runs_last", "runs_within", "quota")
 FILES = {
     "holdfast.toml": 'store = "own"\n',
     "pyproject.toml": '[tool.holdfast]\nstore = "shared"\n',
@@ -121,6 +123,7 @@ def test_config_show_prints_each_value_with_its_origin(shop: Shop) -> None:
         ["notify_command", "(none)", "default"],
         ["notify_key", "(none)", "default"],
         ["secrets", "redact", "default"],
+        *([f"retention.{rule}", "(none)", "default"] for rule in RULES),
     ] == lines
     assert {"store": "default", "output": "--output"}.items() <= {
         setting["key"]: setting["origin"] for setting in told.data["settings"]
@@ -172,3 +175,49 @@ def test_a_store_in_a_file_is_found_from_below_its_directory(history: Shop) -> N
     below.mkdir()
 
     assert 0 == Shop(below)("show", "run-42").status
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("[retention]\nlast = 0\n", "last is 0; it is a number above 0"),
+        ('[retention]\nwithin = "a while"\n', "is not a duration"),
+        ('[retention]\nquota = "2XB"\n', "is no size"),
+        ("[retention]\nnewest = 3\n", "there is no such setting"),
+        ("retention = 3\n", "it is a table"),
+        ("[retention]\nlast = true\n", "no whole number"),
+    ],
+)
+def test_a_rule_that_cannot_be_read_names_its_file(tmp_path: Path, text: str, why: str) -> None:
+    (tmp_path / "holdfast.toml").write_text(text)
+
+    with pytest.raises(BadConfig, match=why) as refused:
+        load({}, {}, tmp_path)
+
+    assert "holdfast.toml, retention" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("rule", "text", "why"),
+    [
+        ("quota", "0", "--quota: quota is 0"),
+        ("within", "soon", "--within: 'soon' is not a duration"),
+        ("runs_within", "0s", "--runs-within: runs_within is '0s'"),
+    ],
+)
+def test_a_rule_that_cannot_be_read_names_its_flag(
+    tmp_path: Path, rule: str, text: str, why: str
+) -> None:
+    with pytest.raises(BadConfig, match=why):
+        load({f"retention.{rule}": text}, {}, tmp_path)
+
+
+def test_rules_are_one_value_and_the_first_that_says_one_wins(tmp_path: Path) -> None:
+    (tmp_path / "holdfast.toml").write_text('[retention]\nlast = 3\nwithin = "7d"\nquota = "2GB"\n')
+    environ = {"HOLDFAST_RETENTION_LAST": "4", "HOLDFAST_RETENTION_QUOTA": "1GB"}
+
+    found = load({"retention.quota": "3GB"}, environ, tmp_path).retention
+
+    assert Retention(last=4, within="7d", quota="3GB") == found
+    (tmp_path / "holdfast.toml").unlink()
+    assert load({}, {}, tmp_path).retention is None

@@ -13,11 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.errors import BadConfig
+from holdfast.policy.retention import Retention
 
 FORMATS = ("table", "json", "jsonl")
 SECRETS = ("redact", "strict")
 FILE = "holdfast.toml"
 PREFIX = "HOLDFAST_"
+RULES = "retention."
+_RULES = Retention.__struct_fields__
 SWITCHES = {
     *("HOLDFAST_TRACEBACK", "HOLDFAST_FAILPOINT"),
     *("HOLDFAST_PASSPHRASE", "HOLDFAST_NEW_PASSPHRASE"),
@@ -73,6 +76,12 @@ class Config:
         return str(self.settings["output"].value)
 
     @property
+    def retention(self) -> Retention | None:
+        """By which rules garbage is collected; None: by none."""
+        rules = {name: self.settings[f"{RULES}{name}"].value for name in _RULES}
+        return Retention(**rules) if any(value is not None for value in rules.values()) else None
+
+    @property
     def secrets(self) -> str:
         """What to do with values that look secret: redact or strict."""
         return str(self.settings["secrets"].value)
@@ -83,7 +92,7 @@ def load(flags: Mapping[str, Any], environ: Mapping[str, str], cwd: Path) -> Con
     found: dict[str, Setting] = {}
     for key, value, origin in _said(flags, environ, cwd):
         found.setdefault(key, Setting(key=key, value=value, origin=origin))
-    names = {PREFIX + key.upper() for key in DEFAULTS} | SWITCHES
+    names = {_variable(key) for key in DEFAULTS} | SWITCHES
     unknown = [
         Setting(key=name, value=value, origin=f"${name}")
         for name, value in sorted(environ.items())
@@ -106,13 +115,14 @@ def _said(
     """Everything anybody says, the strongest first."""
     for key, value in flags.items():
         if value is not None:
-            yield key, _check(key, value, f"--{key}"), f"--{key}"
+            option = f"--{key.removeprefix(RULES).replace('_', '-')}"
+            yield key, _check(key, value, option), option
     for key in DEFAULTS:
-        name = PREFIX + key.upper()
+        name = _variable(key)
         if text := environ.get(name):
             yield key, _check(key, text, f"${name}"), f"${name}"
     for file, table in _files(environ, cwd):
-        for key, value in table.items():
+        for key, value in _flat(file, table):
             if key not in DEFAULTS:
                 known = ", ".join(DEFAULTS)
                 raise BadConfig(f"{file}, {key}", f"there is no such setting (known: {known})")
@@ -122,6 +132,21 @@ def _said(
             yield key, checked, str(file)
     for key, value in DEFAULTS.items():
         yield key, value, "default"
+
+
+def _variable(key: str) -> str:
+    return PREFIX + key.upper().replace(".", "_")
+
+
+def _flat(file: Path, table: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Keys and values, those of the table of rules with its name before theirs."""
+    for key, value in table.items():
+        if key != RULES[:-1]:
+            yield key, value
+        elif isinstance(value, dict):
+            yield from ((RULES + name, each) for name, each in value.items())
+        else:
+            raise BadConfig(f"{file}, {key}", "it is a table: [retention], then last = 20")
 
 
 def _files(environ: Mapping[str, str], cwd: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
@@ -162,6 +187,8 @@ def _table(file: Path, value: object) -> dict[str, Any]:
 def _check(key: str, value: object, where: str) -> Any:  # noqa: ANN401 a setting of any type
     if key == "app":
         return _modules(value, where)
+    if key.startswith(RULES):
+        return _rule(key.removeprefix(RULES), value, where)
     if key == "notify_command" and isinstance(value, list) and value:
         return shlex.join(map(str, value))
     if not isinstance(value, str) or not value:
@@ -172,6 +199,16 @@ def _check(key: str, value: object, where: str) -> Any:  # noqa: ANN401 a settin
     if key == "notify_key" and not value.startswith("env:"):
         raise BadConfig(where, "it names the variable that holds the key, as env:NAME")
     return value
+
+
+def _rule(name: str, value: object, where: str) -> Any:  # noqa: ANN401 as the rule has it
+    """A rule of retention; variables give all of them as text."""
+    asked = int(value) if isinstance(value, str) and value.isdecimal() else value
+    try:
+        Retention(**{name: asked})  # type: ignore[arg-type]
+    except (ValueError, TypeError) as error:
+        raise BadConfig(where, str(error).removeprefix("retention: ")) from None
+    return asked
 
 
 def _modules(value: object, where: str) -> tuple[str, ...]:
@@ -194,4 +231,5 @@ DEFAULTS: Mapping[str, Any] = {
     "notify_command": "",
     "notify_key": "",
     "secrets": "redact",
+    **{RULES + name: None for name in _RULES},
 }

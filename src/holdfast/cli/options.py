@@ -72,7 +72,7 @@ def settings(
     *,
     key: str | None = None,
     as_json: bool = False,
-    notify: Mapping[str, str | None] | None = None,
+    more: Mapping[str, str | int | None] | None = None,
 ) -> Config:
     """The settings in force for a command that was given these flags."""
     if as_json and output is None:
@@ -83,7 +83,7 @@ def settings(
         "app": app or None,
         "key": key,
     }
-    found = load({**flags, **(notify or {})}, os.environ, Path.cwd())
+    found = load({**flags, **(more or {})}, os.environ, Path.cwd())
     # As if the user had said so: whatever this command opens or starts finds these there.
     for name in ("key", "notify_webhook", "notify_command", "notify_key"):
         if value := found.settings[name].value:

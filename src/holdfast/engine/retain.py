@@ -39,24 +39,31 @@ if TYPE_CHECKING:
 COLLECT_S = 3600.0
 """Automatic collections are so far apart, whichever process makes them."""
 
+PART_S = 3600.0
+"""A half-written file this old belongs to nobody who still means to name it."""
+
 ENDED = frozenset({Status.FINISHED, Status.FAILED, Status.CANCELLED})
 _PRUNABLE = (Answer, Raised, Noted, TurnEnded, LoopLeft, Based, Saved)
 """Entries that only serve to restore or replay a point of the run."""
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """What garbage collection would do: the fate of every run and checkpoint, and its size."""
+    """What garbage collection would do: the fate of every run and checkpoint, and its size.
+
+    `parts` are files that a crash left half-written.
+    """
 
     runs: Sequence[Fate]
     checkpoints: Sequence[Fate]
     rows: int
     values: int
     bytes: int
+    parts: int = 0
 
     @property
     def is_empty(self) -> bool:
         """Whether nothing would go."""
-        return not self.rows and not self.values and all(fate.is_kept for fate in self.runs)
+        return not (self.rows or self.values or self.parts) and all(f.is_kept for f in self.runs)
 
 
 class Collected(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,6 +73,7 @@ class Collected(msgspec.Struct, frozen=True, kw_only=True):
     rows: int
     values: int
     passed_over: Sequence[str]
+    parts: int = 0
 
 
 class Collector:
@@ -93,6 +101,7 @@ class Collector:
             rows=sum(map(len, gone.values())),
             values=len(unnamed),
             bytes=sum(self._size(run) for run in self._runs if run not in left),
+            parts=len(self._opened.objects.parts(self._now - PART_S)),
         )
 
     def collect(self, progress: Progress | None = None) -> Collected:
@@ -124,7 +133,10 @@ class Collector:
         removed = objects.remove(self._opened, self._named, unnamed)
         if gone or count:
             space.give_back(self._opened)
-        return Collected(runs=gone, rows=count, values=len(removed), passed_over=passed)
+        parts = self._opened.objects.sweep(self._now - PART_S)
+        return Collected(
+            runs=gone, rows=count, values=len(removed), passed_over=passed, parts=parts
+        )
 
     def _judge_runs(self) -> dict[str, Fate]:
         found = [

@@ -10,6 +10,8 @@ from holdfast.model.failure import FailureKind
 
 _DURATION = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*(ms|s|m|min|h|d)?\s*$")
 _DOLLARS = re.compile(r"^\s*\$?\s*(\d+(?:\.\d+)?)\s*(?:USD|\$)?\s*$")
+_SIZE = re.compile(r"^\s*(\d{1,18}(?:\.\d+)?)\s*(B|kB|KB|MB|GB|TB)?\s*$")
+_BYTES = {None: 1, "B": 1, "kB": 10**3, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 CLOCKS = ("resume", "catch_up")
 EXHAUSTED = ("escalate", "fail")
 ATTEMPTS_MAX = 100
@@ -30,6 +32,15 @@ def seconds(text: float | str) -> float:
         msg = f"a duration is a finite number of seconds, not {text!r}"
         raise ValueError(msg)
     return value
+
+
+def size_of(text: float | str) -> int:
+    """Read a number of bytes as people write it: `1000`, `"500MB"`, `"2 GB"`."""
+    found = None if isinstance(text, bool) else _SIZE.match(str(text))
+    if found is None:
+        msg = f"{text!r} is no size; write it as 500MB, 2GB or a number of bytes"
+        raise ValueError(msg)
+    return int(float(found[1]) * _BYTES[found[2]])
 
 
 def dollars(text: float | str) -> float:

@@ -6,34 +6,39 @@ pinned, what a fork or another branch grows from, a run that has not ended, the 
 run, and its two newest checkpoints that verify.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
 
 import msgspec
+
+from holdfast.model.limits import seconds, size_of
 
 GENERATIONS_MIN = 2
 """Checkpoints of a run that verify, and stay whatever the rules say."""
 
-DAY_S = 86_400.0
+_UNITS: Final = ((86_400.0, "days"), (3600.0, "hours"), (60.0, "minutes"), (1.0, "seconds"))
 
 
 class Retention(msgspec.Struct, frozen=True, kw_only=True):
     """Rules; what is left out keeps nothing by itself.
 
-    `last`, `within` (seconds) and `every` (one in so many turns) speak of the checkpoints of each
-    run, `runs_last` and `runs_within` of runs that have ended, `quota` of the bytes of the store.
+    `last`, `within` (seconds, or `"7d"`) and `every` (one in so many turns) speak of the
+    checkpoints of each run, `runs_last` and `runs_within` of runs that have ended, `quota` (bytes,
+    or `"2GB"`) of the store.
     """
 
     last: int | None = None
-    within: float | None = None
+    within: float | str | None = None
     every: int | None = None
     runs_last: int | None = None
-    runs_within: float | None = None
-    quota: int | None = None
+    runs_within: float | str | None = None
+    quota: int | str | None = None
 
     def __post_init__(self) -> None:
+        """Refuse what cannot be meant, at the line where it was written."""
         for name in self.__struct_fields__:
             value = getattr(self, name)
-            if value is not None and not value > 0:
+            if value is not None and not _READ.get(name, _count)(value) > 0:
                 msg = f"retention: {name} is {value!r}; it is a number above 0, or left out"
                 raise ValueError(msg)
 
@@ -46,6 +51,21 @@ class Retention(msgspec.Struct, frozen=True, kw_only=True):
     def speaks_of_runs(self) -> bool:
         """Whether any run may go by a rule; one may go for the quota too."""
         return self.runs_last is not None or self.runs_within is not None
+
+
+def _count(value: object) -> int:
+    if type(value) is not int:
+        msg = f"{value!r} is no whole number"
+        raise ValueError(msg)
+    return value
+
+
+_READ: Final[Mapping[str, Callable[[Any], float]]] = {
+    "within": seconds,
+    "runs_within": seconds,
+    "quota": size_of,
+}
+"""How the rules are read that people write with a unit."""
 
 
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):
@@ -104,7 +124,7 @@ def runs(found: Sequence[Candidate], rules: Retention, now: float, *, used: int)
         for reasons in why:
             reasons.append("no rule speaks of runs")
     if rules.quota is not None:
-        _make_room(found, why, used - rules.quota)
+        _make_room(found, why, used - size_of(rules.quota))
     return _fates(found, why)
 
 
@@ -114,13 +134,19 @@ def _keep_by_rules(
     now: float,
     *,
     last: int | None,
-    within: float | None,
+    within: float | str | None,
 ) -> None:
+    age_s = None if within is None else seconds(within)
     for place, each in enumerate(found):
         if last is not None and len(found) - place <= last:
             why[place].append(f"among the last {last}")
-        if within is not None and now - each.at <= within:
-            why[place].append(f"younger than {within / DAY_S:g} days")
+        if age_s is not None and now - each.at <= age_s:
+            why[place].append(f"younger than {_age(age_s)}")
+
+
+def _age(age_s: float) -> str:
+    unit_s, word = next((u for u in _UNITS if age_s >= u[0]), _UNITS[-1])
+    return f"{age_s / unit_s:g} {word}"
 
 
 def _keep_apart(found: Sequence[Candidate], why: list[list[str]], turns: int) -> None:

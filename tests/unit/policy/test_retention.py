@@ -5,8 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.policy import retention
-from holdfast.policy.retention import DAY_S, Candidate, Retention
+from holdfast.policy.retention import Candidate, Retention
 
+DAY_S = 86_400.0
 NOW = 1_000 * DAY_S
 
 
@@ -131,3 +132,24 @@ def test_what_the_rules_take_counts_towards_the_quota() -> None:
 def test_a_rule_that_cannot_be_meant_is_refused(rule: str) -> None:
     with pytest.raises(ValueError, match=f"{rule} is 0"):
         Retention(**{rule: 0})
+
+
+def test_rules_are_written_as_people_write_them() -> None:
+    assert ["p7", "p8", "p9"] == kept(points(10), Retention(within="48h"))
+    assert ["r2", "r3", "r4", "r5"] == left(runs(), Retention(quota="0.45kB"), used=600)
+
+
+@pytest.mark.parametrize(
+    ("rule", "value", "why"),
+    [
+        ("last", "three", "no whole number"),
+        ("every", True, "no whole number"),
+        ("within", "a while", "is not a duration"),
+        ("runs_within", "-1d", "is not a duration"),
+        ("quota", "2XB", "is no size"),
+        ("quota", True, "is no size"),
+    ],
+)
+def test_a_rule_that_cannot_be_read_is_refused(rule: str, value: object, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        Retention(**{rule: value})  # type: ignore[arg-type]

@@ -6,13 +6,13 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
+from holdfast.cli.config import RULES
 from holdfast.cli.grid import Grid
 from holdfast.cli.options import AsJson, Output, StorePath, closing, settings
 from holdfast.cli.output import emit
 from holdfast.cli.text import plural, size
 from holdfast.engine.handle import open as open_store
 from holdfast.engine.retain import Collected, Plan
-from holdfast.model.limits import seconds
 from holdfast.policy.retention import Fate, Retention
 
 CLOSING = closing(
@@ -24,7 +24,6 @@ CLOSING = closing(
     (0, 2, 3, 7),
 )
 SHOWN = 40
-_UNITS = {"kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "B": 1}
 
 Last = Annotated[int | None, typer.Option(min=1, metavar="N", help="Checkpoints: the last N.")]
 Within = Annotated[str | None, typer.Option(metavar="AGE", help="Checkpoints: younger than 7d.")]
@@ -59,17 +58,14 @@ def gc(
     A rule keeps; without a rule for checkpoints, or for runs, all of them stay. Whatever the rules
     say, these stay too: what is pinned, what a fork grows from, runs that have not ended, the
     newest point of a run, and its two newest checkpoints that verify. Large values that nothing
-    names any more go in any case.
+    names any more go in any case. A rule that is not given here is taken from [retention] in
+    holdfast.toml.
     """
-    config = settings(store, output, as_json=as_json)
-    rules = Retention(
-        last=last,
-        within=_age("--within", within),
-        every=every,
-        runs_last=runs_last,
-        runs_within=_age("--runs-within", runs_within),
-        quota=_bytes(quota),
-    )
+    flags = {"last": last, "within": within, "every": every, "quota": quota}
+    flags |= {"runs_last": runs_last, "runs_within": runs_within}
+    asked = {RULES + name: value for name, value in flags.items()}
+    config = settings(store, output, as_json=as_json, more=asked)
+    rules = config.retention or Retention()
     with open_store(config.store, must_exist=True) as opened:
         if dry_run:
             plan = opened.plan_gc(rules)
@@ -80,24 +76,6 @@ def gc(
             document, grids = msgspec.to_builtins(done), [_done(done)]
             lines = [{"kind": "collected", **document}]
     emit(config.output, document=document, lines=lines, grids=grids)
-
-
-def _age(option: str, text: str | None) -> float | None:
-    try:
-        return None if text is None else seconds(text)
-    except ValueError as error:
-        raise typer.BadParameter(str(error), param_hint=option) from None
-
-
-def _bytes(text: str | None) -> int | None:
-    if text is None:
-        return None
-    unit = next((unit for unit in _UNITS if text.endswith(unit)), "")
-    try:
-        return int(float(text.removesuffix(unit)) * _UNITS.get(unit, 1))
-    except ValueError:
-        msg = f"{text!r} is no size; write it as 500MB or 2GB"
-        raise typer.BadParameter(msg, param_hint="--quota") from None
 
 
 def _told(plan: Plan) -> list[Grid | str]:
@@ -113,6 +91,7 @@ def _told(plan: Plan) -> list[Grid | str]:
     grids.append(
         f"would go: {plural(runs, 'run')} ({size(plan.bytes)}), what {plural(plan.rows, 'row')} of "
         f"older points held, {plural(plan.values, 'large value')} that nothing names"
+        f"{_parts(plan.parts)}"
     )
     return grids
 
@@ -131,5 +110,9 @@ def _done(done: Collected) -> str:
     passed = f"; passed over, in use: {', '.join(done.passed_over)}" if done.passed_over else ""
     return (
         f"removed {plural(len(done.runs), 'run')}, what {plural(done.rows, 'row')} of older points "
-        f"held, {plural(done.values, 'large value')} that nothing named{passed}"
+        f"held, {plural(done.values, 'large value')} that nothing named{_parts(done.parts)}{passed}"
     )
+
+
+def _parts(count: int) -> str:
+    return f", {plural(count, 'file')} that a crash left half-written" if count else ""

@@ -194,7 +194,7 @@ def notify(
     that arrived is not sent again; each attempt for it bears the same `webhook-id`.
     """
     flags = {"notify_webhook": webhook, "notify_command": command, "notify_key": key}
-    config = settings(store, output, as_json=as_json, notify=flags)
+    config = settings(store, output, as_json=as_json, more=flags)
     wait_s = None if every is None else _every(every)
     with open_store(config.store, must_exist=True) as found:
         while True:

@@ -1,12 +1,13 @@
 """Objects as files: written beside their place, flushed, renamed, their directory flushed."""
 
+import contextlib
 import re
 import secrets
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-from holdfast.store.backends.fs import Fs
+from holdfast.store.backends.fs import Fs, is_being_written
 from holdfast.store.backends.place import unwritable
 
 _TEMP = ".part"
@@ -81,9 +82,18 @@ class Directory:
             if _NAME.fullmatch(path.name):
                 yield bytes.fromhex(path.name)
 
-    def sweep(self) -> int:
-        """Remove what a crash left half-written; only when nobody else writes. Says how many."""
-        parts = list(self._root.glob(f"??/*{_TEMP}"))
+    def parts(self, before: float = float("inf")) -> list[Path]:
+        """What was left half-written before that time, in seconds since 1970, by who is dead."""
+        found = []
+        for part in sorted(self._root.glob(f"??/*{_TEMP}")):
+            with contextlib.suppress(FileNotFoundError):  # Whoever wrote it is done with it.
+                if part.stat().st_mtime < before and not is_being_written(part):
+                    found.append(part)
+        return found
+
+    def sweep(self, before: float = float("inf")) -> int:
+        """Remove such parts; without a time only when nobody else writes. Says how many."""
+        parts = self.parts(before)
         for part in parts:
             self._fs.remove(part)
         return len(parts)

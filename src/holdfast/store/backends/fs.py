@@ -1,5 +1,6 @@
 """Every file call of the store in one place, so that a test can lose what was not flushed."""
 
+import fcntl
 import os
 from pathlib import Path
 from typing import Protocol
@@ -36,6 +37,7 @@ class RealFs:
         """Make a file that was not there, whole and flushed."""
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
+            fcntl.flock(fd, fcntl.LOCK_EX)  # Nobody else has it open: it is granted at once.
             rest = memoryview(data)
             while rest:
                 rest = rest[os.write(fd, rest) :]
@@ -77,3 +79,18 @@ class RealFs:
         failpoint.reach("file.removing")
         path.unlink(missing_ok=True)
         failpoint.reach("file.removed")
+
+
+def is_being_written(path: Path) -> bool:
+    """Whether a process that lives is writing a file with `write_new` now."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(fd)
+    return False

@@ -1,14 +1,16 @@
 """Objects as files: whole under their name or not there at all."""
 
 import errno
+import fcntl
 import os
 from pathlib import Path
 
 import pytest
 
+from holdfast import failpoint
 from holdfast.errors import StoreUnwritable
 from holdfast.store.backends.directory import Directory
-from holdfast.store.backends.fs import RealFs
+from holdfast.store.backends.fs import RealFs, is_being_written
 
 ID = bytes(range(32))
 
@@ -63,6 +65,37 @@ def test_what_a_crash_left_half_written_is_no_object_and_is_swept_away(tmp_path:
     assert 1 == objects.sweep()
     assert 0 == objects.sweep()
     assert [f"00/{ID.hex()}"] == files(tmp_path / "objects")
+
+
+def test_half_written_files_stay_while_they_are_young_or_being_written(tmp_path: Path) -> None:
+    objects = Directory(tmp_path / "objects", RealFs())
+    objects.put(ID, b"data")
+    old, young, busy = (
+        tmp_path / "objects" / "00" / f"{ID.hex()}.{name}.part" for name in ("old", "young", "busy")
+    )
+    for part, at in ((old, 1_000), (young, 3_000), (busy, 1_000)):
+        part.write_bytes(b"da")
+        os.utime(part, (at, at))
+
+    with busy.open("ab") as writing:
+        fcntl.flock(writing, fcntl.LOCK_EX)
+
+        assert 1 == objects.sweep(before=2_000)
+        assert (False, True, True) == (old.exists(), young.exists(), busy.exists())
+    assert 1 == objects.sweep(before=2_000)
+
+
+def test_a_file_is_known_to_be_written_until_it_is(tmp_path: Path) -> None:
+    path, seen = tmp_path / "new", list[bool]()
+
+    failpoint.arm("file.flushed", lambda: seen.append(is_being_written(path)))
+    try:
+        RealFs().write_new(path, b"data")
+    finally:
+        failpoint.disarm()
+
+    assert [True] == seen
+    assert not is_being_written(path)
 
 
 def test_a_file_of_somebody_else_is_no_object(tmp_path: Path) -> None:

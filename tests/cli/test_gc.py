@@ -1,0 +1,80 @@
+"""`holdfast gc`: rules from flags, variables and files, the plan, and what goes."""
+
+import os
+
+import pytest
+
+import holdfast
+from tests.cli.kit import Shop
+
+
+@holdfast.agent
+def echo(_run: holdfast.Run) -> str:
+    return "done"
+
+
+@pytest.fixture
+def runs(shop: Shop) -> Shop:
+    """A shop with four runs that have ended."""
+    with holdfast.open(shop.folder / ".holdfast") as store:
+        for number in range(4):
+            store.run(echo, id=f"run-{number}")
+    return shop
+
+
+def left(shop: Shop) -> list[str]:
+    with holdfast.open(shop.folder / ".holdfast") as store:
+        return [run.id for run in store.runs()]
+
+
+def test_a_plan_says_what_goes_and_why_the_rest_stays(runs: Shop) -> None:
+    runs("pin", "run-0")
+
+    told = runs("gc", "--dry-run", "--runs-last", "1", "--json").data
+
+    assert {
+        "run-0": ["pinned"],
+        "run-1": [],
+        "run-2": [],
+        "run-3": ["among the last 1"],
+    } == {fate["id"]: fate["why"] for fate in told["runs"]}
+    assert 4 == len(left(runs))
+
+
+def test_rules_come_from_the_file_and_a_flag_is_stronger(runs: Shop) -> None:
+    runs.put("holdfast.toml", "[retention]\nruns_last = 3\n")
+
+    assert 0 == runs("gc").status
+    assert ["run-3", "run-2", "run-1"] == left(runs)
+    assert 0 == runs("gc", "--runs-last", "1").status
+    assert ["run-3"] == left(runs)
+
+
+def test_with_rules_in_the_file_a_run_that_ends_takes_the_garbage_along(runs: Shop) -> None:
+    runs.put("holdfast.toml", "[retention]\nruns_last = 2\n")
+
+    runs("run", "shop:echo", "--id", "run-4")
+
+    assert ["run-4", "run-3"] == left(runs)
+
+
+def test_a_rule_that_cannot_be_read_is_refused_before_anything_goes(runs: Shop) -> None:
+    told = runs("gc", "--quota", "0")
+
+    assert 2 == told.status
+    assert "--quota: quota is 0" in told.err
+    assert "Traceback" not in told.err
+
+
+def test_half_written_files_of_the_dead_go_and_are_counted(runs: Shop) -> None:
+    folder = runs.folder / ".holdfast" / "objects" / "ab"
+    folder.mkdir(parents=True)
+    for name, age in (("old", 7_200), ("young", 0)):
+        part = folder / f"ab{name}.part"
+        part.write_bytes(b"half")
+        then = part.stat().st_mtime - age
+        os.utime(part, (then, then))
+
+    assert "1 file that a crash left half-written" in runs("gc", "--dry-run").out
+    assert 1 == runs("gc", "--json").data["parts"]
+    assert ["abyoung.part"] == [part.name for part in folder.iterdir()]
