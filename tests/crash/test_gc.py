@@ -92,7 +92,8 @@ def test_nothing_a_row_names_is_lost_while_writers_write_and_die(
     killed = removed = pruned = values = 0
     for number in range(ROUNDS):
         end = time.monotonic() + 1.5
-        writers = [start(tmp_path, number, n, end) for n in range(WRITERS)]
+        # They write on after the last collection, so that some are killed in the midst of it.
+        writers = [start(tmp_path, number, n, end + 0.5) for n in range(WRITERS)]
         with holdfast.open(tmp_path / "store") as store:
             while time.monotonic() < end:
                 done = store.gc(RULES)
@@ -131,7 +132,8 @@ def write(place: Path, number: int, n: int, end: float) -> None:
             if time.monotonic() > end:
                 return
             id_ = f"run-{number}-{n}-{turn}"
-            store.run(writer, number * 100 + n * 10 + turn, 12, id=id_)
+            # Rows of the long ones are packed, so that they can be pruned.
+            store.run(writer, number * 100 + n * 10 + turn, 12 if turn % 2 else 60, id=id_)
 
 
 def assert_whole(store: holdfast.Store) -> None:
