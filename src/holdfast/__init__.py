@@ -50,10 +50,13 @@ from holdfast.errors import (
     StoreInUse,
     StoreNotFound,
     StoreUnwritable,
+    StreamOpen,
+    StreamReset,
     UnknownAgent,
     UnknownCheckpoint,
     UnknownQuestion,
     UnknownRun,
+    UnknownStream,
     Unsupported,
     UsageError,
     Waiting,
@@ -76,10 +79,18 @@ if TYPE_CHECKING:
     from holdfast.engine.run import Run
     from holdfast.engine.secrets import Secret, redact, secret
     from holdfast.engine.validate import validate
+    from holdfast.model.cadence import (
+        Cadence,
+        adaptive,
+        before_irreversible,
+        every,
+        never,
+        on_child,
+    )
     from holdfast.model.decision import Action, Decision
     from holdfast.model.failure import Ended, Failure, FailureKind
     from holdfast.model.journal import Usage
-    from holdfast.model.limits import SLA, Every, Retry, every
+    from holdfast.model.limits import SLA, Retry
     from holdfast.model.rollback import Rolled, Taken
     from holdfast.model.run import RunInfo, Status
     from holdfast.model.secrets import SecretRules
@@ -112,6 +123,12 @@ else:
             "redact": "holdfast.engine.secrets",
             "secret": "holdfast.engine.secrets",
             "validate": "holdfast.engine.validate",
+            "Cadence": "holdfast.model.cadence",
+            "adaptive": "holdfast.model.cadence",
+            "before_irreversible": "holdfast.model.cadence",
+            "every": "holdfast.model.cadence",
+            "never": "holdfast.model.cadence",
+            "on_child": "holdfast.model.cadence",
             "Action": "holdfast.model.decision",
             "Decision": "holdfast.model.decision",
             "Ended": "holdfast.model.failure",
@@ -119,9 +136,7 @@ else:
             "FailureKind": "holdfast.model.failure",
             "Usage": "holdfast.model.journal",
             "SLA": "holdfast.model.limits",
-            "Every": "holdfast.model.limits",
             "Retry": "holdfast.model.limits",
-            "every": "holdfast.model.limits",
             "RunInfo": "holdfast.model.run",
             "Status": "holdfast.model.run",
             "SecretRules": "holdfast.model.secrets",
@@ -143,6 +158,7 @@ __all__ = [
     "BadConfig",
     "Blocked",
     "BudgetSpent",
+    "Cadence",
     "CallTimedOut",
     "Cancelled",
     "ChangedInCall",
@@ -153,7 +169,6 @@ __all__ = [
     "Diverged",
     "Ended",
     "Escalated",
-    "Every",
     "Expired",
     "Failure",
     "FailureKind",
@@ -201,11 +216,14 @@ __all__ = [
     "StoreInUse",
     "StoreNotFound",
     "StoreUnwritable",
+    "StreamOpen",
+    "StreamReset",
     "Taken",
     "UnknownAgent",
     "UnknownCheckpoint",
     "UnknownQuestion",
     "UnknownRun",
+    "UnknownStream",
     "Unsupported",
     "Usage",
     "UsageError",
@@ -213,11 +231,15 @@ __all__ = [
     "WrongKey",
     "WrongLoop",
     "__version__",
+    "adaptive",
     "agent",
+    "before_irreversible",
     "current",
     "effect",
     "every",
     "migrate",
+    "never",
+    "on_child",
     "open",
     "plain",
     "plan_repair",

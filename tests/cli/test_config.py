@@ -123,6 +123,8 @@ def test_config_show_prints_each_value_with_its_origin(shop: Shop) -> None:
         ["notify_command", "(none)", "default"],
         ["notify_key", "(none)", "default"],
         ["secrets", "redact", "default"],
+        ["checkpoint", "(none)", "default"],
+        ["durability", "durable", "default"],
         *([f"retention.{rule}", "(none)", "default"] for rule in RULES),
     ] == lines
     assert {"store": "default", "output": "--output"}.items() <= {
@@ -221,3 +223,47 @@ def test_rules_are_one_value_and_the_first_that_says_one_wins(tmp_path: Path) ->
     assert Retention(last=4, within="7d", quota="3GB") == found
     (tmp_path / "holdfast.toml").unlink()
     assert load({}, {}, tmp_path).retention is None
+
+
+def test_a_file_says_when_runs_are_saved_whose_agents_do_not(shop: Shop) -> None:
+    saving = 'app = "plain"\ncheckpoint = "steps=2 | seconds=30s"\ndurability = "bounded"\n'
+    (shop.folder / "holdfast.toml").write_text(saving)
+    (shop.folder / "plain.py").write_text(PLAIN)
+
+    ran = shop("run", "plain:count", "--id", "counted")
+    shown = shop("show", "counted")
+
+    assert 0 == ran.status, ran.err
+    said = dict(line.split(None, 1) for line in shown.out.partition("\n\n")[0].splitlines())
+    assert "steps=2 | seconds=30" == said["saved"]
+    assert "bounded: a crash may lose the steps of the last 100 ms" in said["durability"]
+    assert "2 checkpoints" in said["did"]
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ('checkpoint = "hourly"', "'hourly' is no cadence"),
+        ('durability = "maybe"', "is not one of durable, bounded, async"),
+    ],
+)
+def test_a_way_of_saving_that_cannot_be_meant_is_refused(shop: Shop, text: str, why: str) -> None:
+    (shop.folder / "holdfast.toml").write_text(text)
+
+    done = shop("runs")
+
+    assert 2 == done.status
+    assert why in done.err
+
+
+PLAIN = """
+import holdfast
+
+@holdfast.step
+def add(n):
+    return n
+
+@holdfast.agent
+def count(run):
+    return sum(add(n) for n in range(4))
+"""

@@ -7,7 +7,7 @@ soon as an answer was handed to it, which proves that it was recorded.
 import asyncio
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -159,7 +159,7 @@ def probed(run: holdfast.Run) -> list[Answer]:
     return _loop(run, lambda turn: [got(think(turn)), got(pay(f"order-{turn}"))])
 
 
-@holdfast.agent
+@holdfast.agent(checkpoint=holdfast.every(steps=1) | holdfast.before_irreversible())
 def idempotent(run: holdfast.Run) -> list[Answer]:
     return _loop(run, lambda turn: [got(book(f"order-{turn}")), got(think(turn))])
 
@@ -314,6 +314,23 @@ def asking(run: holdfast.Run) -> list[Answer]:
     return _loop(run, ask)
 
 
+def words(turn: int, prefix: Sequence[Answer] = ()) -> Iterator[Answer]:
+    for n in range(len(prefix), 2):
+        yield _answer(f"word {turn} {n}")
+
+
+@holdfast.agent(checkpoint=holdfast.every(tokens=1))
+def streaming(run: holdfast.Run) -> list[Answer]:
+    """Reads a stream in two turns; each item is recorded before it is handed out."""
+    run.state.setdefault("answers", [])
+    for turn in run.turns():
+        for word in run.stream(words, turn, every=1):
+            run.state["answers"].append(got(word))
+        if turn == 1:
+            break
+    return _answers(run)
+
+
 class Keeper:
     """An object of the program that holds the answers, and something of its own."""
 
@@ -382,6 +399,7 @@ AGENTS: dict[str, holdfast.Agent[..., Any]] = {
         asking,
         aborting,
         attached,
+        streaming,
         gated,
     )
 }

@@ -20,6 +20,7 @@ CHAINS, CHAIN = 4, 6
 FIRST = {
     "threads": Failpoint(name="effect.recorded", nth=2),
     "refused": Failpoint(name="effect.declined", nth=2),
+    "streaming": Failpoint(name="stream.recorded", nth=3),
     **dict.fromkeys(
         ("one_step", "idle", "large", "cancelled", "asking"), Failpoint(name="step.called", nth=2)
     ),

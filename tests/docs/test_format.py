@@ -9,10 +9,11 @@ import pytest
 
 from holdfast.capture import wire as state
 from holdfast.model import journal
+from holdfast.model.cadence import Cadence, Pace
 from holdfast.model.decision import Decision
 from holdfast.model.failure import Failure
 from holdfast.model.ids import Range
-from holdfast.model.limits import SLA, Every
+from holdfast.model.limits import SLA
 from holdfast.model.rollback import Take
 from holdfast.model.run import Holder, Origin, RunBody, Status
 from holdfast.model.sections import Section
@@ -39,7 +40,8 @@ PARTS: list[type[msgspec.Struct]] = [
     Holder,
     Origin,
     Take,
-    Every,
+    Cadence,
+    Pace,
     SLA,
 ]
 

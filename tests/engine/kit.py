@@ -10,7 +10,7 @@ import holdfast
 from holdfast import failpoint
 from holdfast.clock import Clock, SystemClock
 from holdfast.engine.handle import given_key
-from holdfast.model.journal import Entry
+from holdfast.model.journal import Answer, Entry, Happened
 from holdfast.store.open import open_store
 
 T = TypeVar("T")
@@ -95,6 +95,14 @@ class Stage:
             head = run.row.head
             rows = opened.reader.rows(head, opened.reader.first(head), opened.reader.end(head))
             return [entry for placed in rows for entry in placed.row.entries]
+        finally:
+            opened.close()
+
+    def value(self, entry: Answer | Happened) -> object:
+        """What a step or effect gave, as recorded."""
+        opened = open_store(self.path, SystemClock(), key=given_key())
+        try:
+            return opened.reader.value(entry.value)
         finally:
             opened.close()
 

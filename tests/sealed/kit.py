@@ -4,6 +4,7 @@ import contextlib
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import holdfast
 from holdfast.clock import SystemClock
@@ -60,10 +61,9 @@ def fill(path: Path, key: RootKey | None = KEY, *, runs: int = 2, turns: int = 3
         for number in range(runs):
             store.run(keeper, "planted-argument", turns=turns, id=f"planted-run-{number}")
         for word in ("fails", "dies"):
+            given: dict[str, Any] = {"turns": 2, word: True}
             with contextlib.suppress(holdfast.RunFailed, Crash):
-                store.run(
-                    keeper, "planted-argument", turns=2, id=f"planted-run-{word}", **{word: True}
-                )
+                store.run(keeper, "planted-argument", id=f"planted-run-{word}", **given)
 
 
 def opened(

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.errors import BadConfig
+from holdfast.model.cadence import DURABILITIES, cadence_of
 from holdfast.policy.retention import Retention
 
 FORMATS = ("table", "json", "jsonl")
@@ -82,9 +83,11 @@ class Config:
         return Retention(**rules) if any(value is not None for value in rules.values()) else None
 
     @property
-    def secrets(self) -> str:
-        """What to do with values that look secret: redact or strict."""
-        return str(self.settings["secrets"].value)
+    def saving(self) -> dict[str, Any]:
+        """How a store is opened to carry out runs: secrets, when to save, what to keep."""
+        keys = ("secrets", "checkpoint", "durability")
+        said = {key: str(self.settings[key].value) for key in keys}
+        return {**said, "retention": self.retention}
 
 
 def load(flags: Mapping[str, Any], environ: Mapping[str, str], cwd: Path) -> Config:
@@ -193,9 +196,11 @@ def _check(key: str, value: object, where: str) -> Any:  # noqa: ANN401 a settin
         return shlex.join(map(str, value))
     if not isinstance(value, str) or not value:
         raise BadConfig(where, "it takes a text that is not empty")
-    known = {"output": FORMATS, "secrets": SECRETS}.get(key)
+    known = {"output": FORMATS, "secrets": SECRETS, "durability": DURABILITIES}.get(key)
     if known is not None and value not in known:
         raise BadConfig(where, f"{value!r} is not one of {', '.join(known)}")
+    if key == "checkpoint":
+        _cadence(value, where)
     if key == "notify_key" and not value.startswith("env:"):
         raise BadConfig(where, "it names the variable that holds the key, as env:NAME")
     return value
@@ -209,6 +214,13 @@ def _rule(name: str, value: object, where: str) -> Any:  # noqa: ANN401 as the r
     except (ValueError, TypeError) as error:
         raise BadConfig(where, str(error).removeprefix("retention: ")) from None
     return asked
+
+
+def _cadence(text: str, where: str) -> None:
+    try:
+        cadence_of(text)
+    except ValueError as error:
+        raise BadConfig(where, str(error)) from None
 
 
 def _modules(value: object, where: str) -> tuple[str, ...]:
@@ -231,5 +243,7 @@ DEFAULTS: Mapping[str, Any] = {
     "notify_command": "",
     "notify_key": "",
     "secrets": "redact",
+    "checkpoint": "",
+    "durability": "durable",
     **{RULES + name: None for name in _RULES},
 }

@@ -56,9 +56,7 @@ def restart_one(config: Config, text: str, consent: Consent, how: How) -> int:
         tell("\n".join(plan))
         if not consent.is_given and not _agreed():
             return 0
-    with open_store(
-        config.store, must_exist=True, secrets=config.secrets, retention=config.retention
-    ) as store:
+    with open_store(config.store, must_exist=True, **config.saving) as store:
         for word in words:
             store.resolve(body.id, word.key, happened=word.happened, outcome=word.outcome)
         if how.allow is not None:
@@ -121,9 +119,7 @@ def _plan(body: RunBody, doubts: Sequence[Doubt], words: Sequence[Word], how: Ho
 def restart_all(config: Config, *, is_failed_too: bool, is_dry_run: bool) -> int:
     """One after the other, oldest first; goes on after one that does not end well."""
     rows: list[dict[str, object]] = []
-    with open_store(
-        config.store, must_exist=True, secrets=config.secrets, retention=config.retention
-    ) as store:
+    with open_store(config.store, must_exist=True, **config.saving) as store:
         asking = {item.run for item in store.inbox() if item.state == "open"}
         waiting = [
             info

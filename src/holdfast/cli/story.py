@@ -10,6 +10,7 @@ from holdfast.cli.stores import INTERRUPTED
 from holdfast.cli.text import clock, duration, moment, plural, short, size
 from holdfast.engine.budget import Balance
 from holdfast.engine.item import Item
+from holdfast.model.cadence import DURABLE, LOSES, Pace
 from holdfast.model.decision import Decision
 from holdfast.model.run import Status
 from holdfast.report.event import Event
@@ -48,6 +49,7 @@ def header(told: Timeline, status: str, config: Config, beside: Beside, *, is_he
         ("created", moment(told.created)),
         ("took", duration(took)),
         ("did", ", ".join(plural(count, noun) for count, noun in counts)),
+        *_saving(told.pace),
         ("tokens", _tokens(told.tokens_in, told.tokens_out)),
         ("stored", f"{size(told.bytes)} in {plural(told.rows, 'row')}"),
         ("branches", str(told.branches) if told.branches > 1 else ""),
@@ -73,6 +75,15 @@ def header(told: Timeline, status: str, config: Config, beside: Beside, *, is_he
     elif status == INTERRUPTED or (told.error and not told.doubts):
         rows.append(("next", f"{again} --redo-turn" if status == Status.DIVERGED else again))
     return Grid(columns=("", " "), rows=[row for row in rows if row[1]], has_header=False)
+
+
+def _saving(pace: Pace) -> list[tuple[str, str]]:
+    """When the run is saved, and what a crash may cost."""
+    said = [] if pace.checkpoint is None else [str(pace.checkpoint)]
+    said += [f"{name}: {cadence}" for name, cadence in (pace.snapshot or {}).items()]
+    kept = pace.durability or DURABLE
+    lost = "" if kept == DURABLE else f"{kept}: a crash may lose {LOSES[kept]}"
+    return [("saved", ", ".join(said)), ("durability", lost)]
 
 
 def _places(told: Timeline, kind: str) -> list[str]:
@@ -128,7 +139,7 @@ def _what(event: Event) -> str:
     match event.kind:
         case "question":
             return short(f"{event.name}: {event.asked}")
-        case "step" | "effect" | "note" | "retry":
+        case "step" | "effect" | "note" | "retry" | "stream":
             inside = "· " if event.is_inside else ""
             return short(f"{inside}{event.kind} {event.name}({event.asked})")
         case "turn" | "base" | "redone":
@@ -152,6 +163,8 @@ def _outcome(event: Event) -> str:
         said.append(f"by {event.how}")
     elif event.how and event.how != "call":
         said.append(f"(known by {event.how})")
+    if event.count is not None:
+        said.append(f"{plural(event.count, 'item')}")
     if event.attempts and event.attempts > 1:
         said.append(f"(attempt {event.attempts})")
     return " ".join([*said, event.error or event.value or ""]).strip()

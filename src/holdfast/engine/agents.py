@@ -6,8 +6,9 @@ from typing import Any, Generic, ParamSpec, TypeVar
 
 from holdfast.engine.question import Shape
 from holdfast.errors import UnknownAgent, UsageError
+from holdfast.model.cadence import Pace
 from holdfast.model.ids import MAIN, module_of
-from holdfast.model.limits import SLA, Every
+from holdfast.model.limits import SLA
 from holdfast.policy.classify import Rule
 
 P = ParamSpec("P")
@@ -22,7 +23,7 @@ class Agent(Generic[P, R_co]):
         fn: Callable[..., R_co],
         *,
         version: str | None = None,
-        checkpoint: Every | None = None,
+        pace: Pace | None = None,
         sla: SLA | None = None,
         optional: Iterable[str] = (),
         validate: tuple[Any, ...] = (),
@@ -30,7 +31,8 @@ class Agent(Generic[P, R_co]):
     ) -> None:
         self.validate = validate
         self.optional = (optional,) if isinstance(optional, str) else tuple(optional)
-        self.fn, self.version, self.checkpoint, self.sla = fn, version, checkpoint, sla
+        self.fn, self.version, self.sla = fn, version, sla
+        self.pace = pace or Pace()
         self.rules = tuple(rules)
         self.name = fn.__qualname__
         self.module = module_of(fn)

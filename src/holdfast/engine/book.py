@@ -36,7 +36,7 @@ class Book:
         self._standing: dict[tuple[str, bytes], list[Record]] = {}
         self.attempts: dict[Key, int] = {}
         self.loops_left: dict[int, tuple[int, int]] = {}
-        self.own = self.all = 0
+        self.own = self.all = self.sides = 0
 
     def load(self, outside: Iterable[Placed], rows: Iterable[Placed]) -> None:
         """Take in what the journal holds: of finished turns only what stands outside turns."""
@@ -84,6 +84,7 @@ class Book:
                 record = self._standing[same].pop(0)
             desk.asked[same] = ordinal + 1
             self.all += 1
+            self.sides += is_side
             self.own += not is_side and isinstance(scope, int)
             return call, record
 

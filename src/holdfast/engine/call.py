@@ -42,7 +42,7 @@ def ask(spec: StepSpec, here: Frame, args: tuple[Any, ...], kwargs: Mapping[str,
     call, record = session.ask(question, here)
     if record is not None:
         if isinstance(record.entry, Raised):
-            return (yield from _raise_again(spec, here, record.entry))
+            return (yield from raise_again(spec, here, record.entry))
         return session.replay(record)
 
     frame = Frame(session, spec.shape.name, call)
@@ -71,12 +71,14 @@ def ask(spec: StepSpec, here: Frame, args: tuple[Any, ...], kwargs: Mapping[str,
                 raise
         yield Rest(here, wait_s)
     failpoint.reach("step.recording")
-    yield Commit(here, ticket)
+    if session.pacer.waits_for(ticket):
+        yield Commit(here, ticket)
     failpoint.reach("step.recorded")
+    session.pacer.after_call()
     return answer
 
 
-def _raise_again(spec: StepSpec, here: Frame, raised: Raised) -> Recorded:
+def raise_again(spec: StepSpec, here: Frame, raised: Raised) -> Recorded:
     """The error that the run went past; of a call that was cut off, the wait for that."""
     session = here.session
     session.book.received(raised.call.scope)

@@ -45,7 +45,13 @@ def main() -> int:
         found = _agent(errand)
         go = msgspec.json.decode(stdin.read(), type=Go)  # A spare waits here until it is needed.
         threading.Thread(target=_await_end, args=(stdin,), daemon=True).start()
-        with open_store(errand.store, key=errand.key, environment=errand.environment) as store:
+        with open_store(
+            errand.store,
+            key=errand.key,
+            environment=errand.environment,
+            checkpoint=errand.pace.checkpoint,
+            durability=errand.pace.durability,
+        ) as store:
             pulse.tell(Told(begun=True))
             store.obey(found, errand, go, pulse)
     except (KeyboardInterrupt, EOFError):

@@ -3,7 +3,7 @@
 import functools
 import inspect
 import secrets
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
 
 from holdfast.engine import agents, context, tools
@@ -21,7 +21,8 @@ from holdfast.engine.run import Run
 from holdfast.engine.session import Frame
 from holdfast.engine.validate import Check, validators
 from holdfast.errors import NestedCall, NotInRun, UsageError
-from holdfast.model.limits import SLA, Every, Retry
+from holdfast.model.cadence import Cadence, pace_of
+from holdfast.model.limits import SLA, Retry
 from holdfast.policy.classify import Rule
 from holdfast.store.codec import values
 
@@ -54,7 +55,9 @@ def agent(fn: Callable[Concatenate[Run, P], R], /) -> Agent[P, R]: ...
 def agent(
     *,
     version: str | None = None,
-    checkpoint: Every | None = None,
+    checkpoint: Cadence | None = None,
+    snapshot: Mapping[str, Cadence] | None = None,
+    durability: str | None = None,
     sla: SLA | None = None,
     optional: str | Iterable[str] = (),
     validate: Check | Iterable[Check] = (),
@@ -65,7 +68,9 @@ def agent(
     /,
     *,
     version: str | None = None,
-    checkpoint: Every | None = None,
+    checkpoint: Cadence | None = None,
+    snapshot: Mapping[str, Cadence] | None = None,
+    durability: str | None = None,
     sla: SLA | None = None,
     optional: str | Iterable[str] = (),
     validate: Check | Iterable[Check] = (),
@@ -73,21 +78,24 @@ def agent(
 ) -> Any:
     """Declare an agent: a function that takes a `Run` first.
 
-    `version` is recorded with its runs, `checkpoint` marks turns as checkpoints
-    (`holdfast.every(turns=n)`), `sla` is the promise its runs are held to, `optional` names the
+    `version` is recorded with its runs, `checkpoint` says when to make checkpoints
+    (`holdfast.every(turns=5) | holdfast.before_irreversible()`), `snapshot` gives sections of the
+    state a cadence of their own, `durability` says which answers are waited for ("durable",
+    "bounded", "async"), `sla` is the promise its runs are held to, `optional` names the
     sections of the state that a restart may go on without, `validate` what its states must pass.
     `classify` are rules that are asked first what kind of failure an exception is: the word for it,
     or None.
     """
     rules = (classify,) if callable(classify) else tuple(classify)
     _check_promise(sla, rules)
+    pace = pace_of(checkpoint, snapshot, durability)
 
     def declare(fn: Callable[..., Any]) -> Agent[..., Any]:
         _refuse_generator("agent", fn)
         made: Agent[..., Any] = Agent(
             fn,
             version=version,
-            checkpoint=checkpoint,
+            pace=pace,
             sla=sla,
             optional=optional,
             validate=validators(validate),

@@ -111,7 +111,8 @@ def _invoke(wait: Invoke) -> object:
     here = context.frame.set(wait.frame)
     guard = inside.set(wait.frame.function)
     try:
-        result = wait.fn(*wait.args, **wait.kwargs)
+        with wait.frame.session.pacer.standing_still():
+            result = wait.fn(*wait.args, **wait.kwargs)
     finally:
         inside.reset(guard)
         context.frame.reset(here)
@@ -156,9 +157,10 @@ async def _ainvoke(wait: Invoke) -> object:
     here = context.frame.set(wait.frame)
     guard = inside.set(wait.frame.function)
     try:
-        result = wait.fn(*wait.args, **wait.kwargs)
-        if inspect.iscoroutine(result):
-            result = await result
+        with wait.frame.session.pacer.standing_still():
+            result = wait.fn(*wait.args, **wait.kwargs)
+            if inspect.iscoroutine(result):
+                result = await result
     finally:
         inside.reset(guard)
         context.frame.reset(here)

@@ -69,6 +69,8 @@ def perform(
 ) -> Recorded:
     """Do the effect once: whatever a crash cuts off is found in doubt."""
     session = here.session
+    for stream in session.streams:
+        stream.refuse_effect(spec.shape.name)
     question = spec.shape.question(args, kwargs)
     granted = None
     if spec.approve is not None:
@@ -205,6 +207,8 @@ def _attempt(deed: _Deed, how: str) -> Recorded:
     args = values.encode(deed.question.bound, path=f"arguments of {spec.shape.name}")
     if deed.granted is not None and (deed.tries is None or deed.tries.count == 0):
         session.pend(deed.granted)  # In the same row as the intent: used once, or not at all.
+    is_reversible = spec.undo is not None or spec.offset is not None
+    session.pacer.before_effect(is_reversible=is_reversible)
     meant = _intended(deed, session.reader.chunks.keep(args))
     _, _, ticket = session.record(meant, intents=tuple(marks_of(meant)))
     session.doing[deed.aim.key] = deed.call
@@ -312,6 +316,7 @@ def _happened(deed: _Deed, value: object, took_s: float, how: str) -> Recorded:
     failpoint.reach("effect.recording")
     yield Commit(deed.here, ticket)
     failpoint.reach("effect.recorded")
+    session.pacer.after_call()
     return session.give(data, row, index, value)
 
 

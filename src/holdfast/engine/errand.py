@@ -2,6 +2,7 @@
 
 import msgspec
 
+from holdfast.model.cadence import Pace
 from holdfast.model.journal import Decided
 
 
@@ -21,6 +22,7 @@ class Errand(msgspec.Struct, frozen=True, kw_only=True):
     path: list[str]
     args: bytes
     environment: list[str]
+    pace: Pace = Pace()
 
 
 class Go(msgspec.Struct, frozen=True, kw_only=True):

@@ -20,6 +20,7 @@ from holdfast.model.journal import (
     Finished,
     Happened,
     Intended,
+    Kept,
     Saved,
     TurnEnded,
 )
@@ -129,7 +130,7 @@ def left_open(reader: Reader, cut: Cut, now: float) -> list[Declined]:
     are asked for, the ledger says what became of them.
     """
     entry = cut.at.row.entries[-1]
-    if not isinstance(entry, Saved):
+    if not isinstance(entry, Saved | Kept):
         return []
     begun: dict[str, Intended] = {}
     over: set[str] = set()

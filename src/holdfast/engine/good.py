@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 
 from holdfast.errors import Damaged, UnknownCheckpoint
 from holdfast.model.ids import Point, branch_of, point_id, row_id, seq_of
-from holdfast.model.journal import Finished, Saved, TurnEnded
+from holdfast.model.journal import Finished, Kept, Saved, TurnEnded
 from holdfast.store.reader import Placed, Reader, Run
 
 ROWS_MAX = 2000
@@ -37,7 +37,7 @@ def newest_good(
     for placed in _backwards(reader, run.row.head):
         for index in range(len(placed.row.entries) - 1, -1, -1):
             entry = placed.row.entries[index]
-            is_whole = isinstance(entry, Saved) and entry.only is None and not is_at_end
+            is_whole = isinstance(entry, Saved | Kept) and entry.only is None and not is_at_end
             if is_whole or isinstance(entry, TurnEnded | Finished):
                 with contextlib.suppress(Damaged, UnknownCheckpoint):  # The other: pruned away.
                     restore(run, (placed.id, index))

@@ -23,6 +23,7 @@ from holdfast.engine.retain import collect_when_due
 from holdfast.engine.secrets import refuse_secret_values, rules_of
 from holdfast.engine.verbs import Verbs
 from holdfast.errors import UsageError
+from holdfast.model.cadence import Cadence, Pace, pace_of
 from holdfast.model.secrets import SecretRules
 from holdfast.ondemand import OnDemand
 from holdfast.policy.retention import Retention
@@ -49,6 +50,8 @@ DIRECTORY = ".holdfast"
 CHECK = "HOLDFAST_CHECK"
 KEY = "HOLDFAST_KEY"
 NOTIFY = "HOLDFAST_NOTIFY_"
+CHECKPOINT = "HOLDFAST_CHECKPOINT"
+DURABILITY = "HOLDFAST_DURABILITY"
 RUNS_MAX = 100_000
 
 _stores: "weakref.WeakSet[Store]" = weakref.WeakSet()
@@ -69,6 +72,12 @@ def given_key(key: "str | KeyProvider | None" = None) -> "KeyProvider | None":
     )
 
 
+def given_pace(checkpoint: Cadence | str | None, durability: str | None) -> Pace:
+    """How runs are saved: as given, else as the environment says; an empty text says nothing."""
+    asked = (checkpoint or os.environ.get(CHECKPOINT), durability or os.environ.get(DURABILITY))
+    return pace_of(asked[0] or None, None, asked[1] or None)
+
+
 def open(  # noqa: A001 the public name is holdfast.open
     path: str | os.PathLike[str] | None = None,
     *,
@@ -82,6 +91,8 @@ def open(  # noqa: A001 the public name is holdfast.open
     check: bool | None = None,
     notify: "Notify | None" = None,
     retention: Retention | None = None,
+    checkpoint: Cadence | str | None = None,
+    durability: str | None = None,
 ) -> "Store":
     """Open the store at `path`, `$HOLDFAST_STORE` or `./.holdfast`, making it if it is new.
 
@@ -93,6 +104,8 @@ def open(  # noqa: A001 the public name is holdfast.open
     (or what `$HOLDFAST_SECRETS` says), `"strict"`, or `SecretRules`. `notify` says who is told of
     what waits in the inbox (else `$HOLDFAST_NOTIFY_WEBHOOK` and `$HOLDFAST_NOTIFY_COMMAND` do);
     by the rules of `retention` garbage is collected when the store is closed, at most once an hour;
+    `checkpoint` and `durability` (else `$HOLDFAST_CHECKPOINT`, `$HOLDFAST_DURABILITY`) say how runs
+    are saved whose agents do not;
     `clock` and `chance` are for tests, and so is `check` (else `$HOLDFAST_CHECK`): each save is
     read back and compared, so that a change made around the methods of the state is an error.
     """
@@ -101,6 +114,7 @@ def open(  # noqa: A001 the public name is holdfast.open
     allowed = {name: os.environ[name] for name in names if name in os.environ}
     refuse_secret_values(allowed, rules)
     clock, chance = clock or SystemClock(), chance or random.SystemRandom()
+    pace = given_pace(checkpoint, durability)
     opened = open_store(
         open_path(path), clock, key=given_key(key), must_exist=must_exist, stall_s=stall
     )
@@ -113,6 +127,7 @@ def open(  # noqa: A001 the public name is holdfast.open
             chance,
             allowed,
             rules=rules,
+            pace=pace,
             is_checked=is_checked,
             notify=asked,
             key=key,
@@ -141,14 +156,17 @@ class Store(Verbs):
         environment: Mapping[str, str],
         *,
         rules: SecretRules,
+        pace: Pace,
         is_checked: bool = False,
         notify: "Notify | None" = None,
         key: "str | KeyProvider | None" = None,
         retention: Retention | None = None,
     ) -> None:
-        lives = Lives(opened, clock, chance, environment, rules=rules, is_checked=is_checked)
+        lives = Lives(
+            opened, clock, chance, environment, rules=rules, pace=pace, is_checked=is_checked
+        )
         super().__init__(opened, lives, clock)
-        self._chance, self._retention = chance, retention
+        self._chance, self._retention, self._pace = chance, retention, pace
         self._key, self._names = key, tuple(environment)
         if notify is not None:
             self._lives.notifier = notifying.Notifier(opened, clock, chance, notify, os.environ)
@@ -161,6 +179,8 @@ class Store(Verbs):
         /,
         *args: Any,  # noqa: ANN401 the agent's own
         id: str | None = None,
+        checkpoint: Cadence | str | None = None,
+        durability: str | None = None,
         **kwargs: Any,  # noqa: ANN401 the agent's own
     ) -> T: ...
     @overload
@@ -170,6 +190,8 @@ class Store(Verbs):
         /,
         *args: Any,  # noqa: ANN401 the agent's own
         id: str | None = None,
+        checkpoint: Cadence | str | None = None,
+        durability: str | None = None,
         **kwargs: Any,  # noqa: ANN401 the agent's own
     ) -> T: ...
     def run(
@@ -178,13 +200,18 @@ class Store(Verbs):
         /,
         *args: Any,
         id: str | None = None,  # noqa: A002 the public word
+        checkpoint: Cadence | str | None = None,
+        durability: str | None = None,
         **kwargs: Any,
     ) -> Any:
         """Start the run, continue it where it was, or return its recorded result.
 
         Without an id a new one is given. A failed run raises `RunFailed`; `restart` tries again.
+        `checkpoint` and `durability` say how this run is saved, whatever its agent says; restarts
+        keep to it.
         """
-        return self._lives.carry_out(self._order(agent, id, args, kwargs))
+        pace = pace_of(checkpoint, None, durability)
+        return self._lives.carry_out(self._order(agent, id, args, kwargs, pace))
 
     @overload
     async def arun(
@@ -193,6 +220,8 @@ class Store(Verbs):
         /,
         *args: Any,  # noqa: ANN401 the agent's own
         id: str | None = None,
+        checkpoint: Cadence | str | None = None,
+        durability: str | None = None,
         **kwargs: Any,  # noqa: ANN401 the agent's own
     ) -> T: ...
     @overload
@@ -202,6 +231,8 @@ class Store(Verbs):
         /,
         *args: Any,  # noqa: ANN401 the agent's own
         id: str | None = None,
+        checkpoint: Cadence | str | None = None,
+        durability: str | None = None,
         **kwargs: Any,  # noqa: ANN401 the agent's own
     ) -> T: ...
     async def arun(
@@ -210,10 +241,13 @@ class Store(Verbs):
         /,
         *args: Any,
         id: str | None = None,  # noqa: A002 the public word
+        checkpoint: Cadence | str | None = None,
+        durability: str | None = None,
         **kwargs: Any,
     ) -> Any:
         """`run`, for code under an event loop. A synchronous agent runs in a thread."""
-        return await self._lives.acarry_out(self._order(agent, id, args, kwargs))
+        pace = pace_of(checkpoint, None, durability)
+        return await self._lives.acarry_out(self._order(agent, id, args, kwargs, pace))
 
     def supervise(
         self,
@@ -272,6 +306,7 @@ class Store(Verbs):
             stall_s=limit_of(stall, "stall"),
             key=self._key,
             environment=self._names,
+            pace=self._pace,
             **more,
         )
 
@@ -311,7 +346,12 @@ class Store(Verbs):
         return f"<Store {str(self.path)!r}>"
 
     def _order(
-        self, agent: Agent[..., Any], id_: str | None, args: tuple[Any, ...], kwargs: dict[str, Any]
+        self,
+        agent: Agent[..., Any],
+        id_: str | None,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        pace: Pace | None = None,
     ) -> Order:
         if not isinstance(agent, Agent):
             kind = type(agent).__name__
@@ -320,7 +360,8 @@ class Store(Verbs):
         self._refuse_if_closed()
         if id_ is None:
             id_ = self._lives.new_id(agent.name.rpartition(".")[2])
-        return Order(agent=agent, run=run_id(id_), args=args, kwargs=kwargs)
+        pace = pace or Pace()
+        return Order(agent=agent, run=run_id(id_), args=args, kwargs=kwargs, pace=pace)
 
     def _after_fork(self) -> None:
         """In a forked child: the store, its locks and its runs are the parent's."""

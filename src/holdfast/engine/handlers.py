@@ -5,8 +5,8 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from holdfast.engine.line import is_loop_running
 from holdfast.engine.question import KEY
-from holdfast.engine.session import is_loop_running
 from holdfast.ondemand import OnDemand
 
 if TYPE_CHECKING:

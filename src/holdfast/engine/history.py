@@ -14,6 +14,7 @@ from holdfast.model.journal import (
     Raised,
     Resumed,
     Retried,
+    Streamed,
     TurnEnded,
 )
 from holdfast.policy.estimate import Seen
@@ -60,7 +61,7 @@ class _Tally:
             case Resumed():
                 self._in_vain += self._resumed is not None
                 self._resumed = entry.at
-            case Answer() | Happened() | TurnEnded() | Finished():
+            case Answer() | Happened() | Streamed() | TurnEnded() | Finished():
                 if self._resumed is not None:
                     self._restarts.append(max(0.0, entry.at - self._resumed))
                     self._resumed = None

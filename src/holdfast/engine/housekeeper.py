@@ -62,6 +62,8 @@ class Housekeeper:
                 self._stop_asked(self.sessions())
                 beaten = self._clock.monotonic()
             for session in self.sessions():
+                session.pacer.tick()
+                self._spill(session)
                 self._flush_if_idle(session)
             self._wake.wait(TICK_S)
             self._wake.clear()
@@ -74,11 +76,22 @@ class Housekeeper:
                 if session.writer.run.row.no in asked:
                     session.stop(Cancelled(session.id))
 
+    def _spill(self, session: Session) -> None:
+        """Have what streams gave a while ago recorded, so that slow ones can be followed."""
+        now = self._clock.monotonic()
+        for stream in list(session.streams):
+            if stream.is_old(now):
+                with contextlib.suppress(HoldfastError):  # Said where the stream is read.
+                    stream.spill()
+
     def _flush_if_idle(self, session: Session) -> None:
         serial = session.pending_serial
-        if session.is_pending and self._seen.get(session) == serial:
+        is_idle = session.is_pending and self._seen.get(session) == serial
+        if is_idle or session.pacer.is_lazy:
             try:
-                session.flush()
+                if is_idle:
+                    session.flush()
+                session.settle()
             except HoldfastError as error:
                 # The session refuses from now on; its own thread raises this at its next call.
                 session.log.warning("could not commit what was pending: %s", error)

@@ -19,6 +19,7 @@ from holdfast.model.decision import Action, Decision
 from holdfast.model.failure import Ended, Failure, FailureKind
 from holdfast.model.ids import point_id
 from holdfast.model.journal import (
+    ENDED,
     Answer,
     Answered,
     Decided,
@@ -28,11 +29,13 @@ from holdfast.model.journal import (
     Finished,
     Happened,
     Interrupted,
+    Kept,
     Raised,
     Redone,
     Resumed,
     Saved,
     Started,
+    Streamed,
     TurnEnded,
 )
 from holdfast.model.run import Status
@@ -131,7 +134,14 @@ class _Reading:
                 self.is_alive, self._decided, self.incident.failure = is_life, None, None
                 self._turn_at = entry.at
             case (
-                Answer() | Answered() | Happened() | TurnEnded() | Saved() | Redone() | RolledBack()
+                Answer()
+                | Answered()
+                | Happened()
+                | TurnEnded()
+                | Saved()
+                | Redone()
+                | RolledBack()
+                | Streamed()
             ):
                 self._progress(entry)
             case Declined() if entry.how == "person":
@@ -178,6 +188,8 @@ class _Reading:
             found.turn = entry.turn + 1
         elif isinstance(entry, Answer | Happened):
             found.steps += 1
+        elif isinstance(entry, Streamed):
+            found.steps += entry.how == ENDED
 
 
 class Judge:
@@ -262,7 +274,7 @@ def _spots(run: StoredRun, rows: Sequence[Placed]) -> list[_Spot]:
     for placed in reversed(rows):
         for index, entry in reversed(list(enumerate(placed.row.entries))):
             answers += isinstance(entry, Answer | Happened | Raised)
-            if isinstance(entry, TurnEnded | Saved) and entry.mark is not None:
+            if isinstance(entry, TurnEnded | Saved | Kept) and entry.mark is not None:
                 point = point_id(run.body.id, (placed.id, index))
                 spots.append(_Spot(point=point, turns=turns, answers=answers))
             turns += isinstance(entry, TurnEnded)

@@ -13,6 +13,7 @@ from holdfast import failpoint
 from holdfast.clock import Clock
 from holdfast.engine import agents
 from holdfast.engine.agents import Agent
+from holdfast.engine.agree import agree, started_in
 from holdfast.engine.ask import still_waiting
 from holdfast.engine.back import go_back
 from holdfast.engine.care import Care
@@ -20,13 +21,12 @@ from holdfast.engine.facts import facts_of
 from holdfast.engine.faults import describe, to_error, to_exception
 from holdfast.engine.judge import Judge, Supposed, supposed
 from holdfast.engine.order import Done, Life, Order
+from holdfast.engine.pace import Pacer
 from holdfast.engine.points import Points
 from holdfast.engine.pulse import Pulse
-from holdfast.engine.question import show
 from holdfast.engine.redo import redo_turn
 from holdfast.engine.session import Session
 from holdfast.errors import (
-    AgentMismatch,
     Blocked,
     Cancelled,
     Damaged,
@@ -44,6 +44,7 @@ from holdfast.errors import (
     UsageError,
     Waiting,
 )
+from holdfast.model.cadence import Pace
 from holdfast.model.decision import Decision
 from holdfast.model.journal import Decided, Entry, Facts, Failed, Finished, Resumed, Started
 from holdfast.model.run import Holder, RunBody, Status
@@ -55,6 +56,8 @@ from holdfast.store.committer import Ticket
 from holdfast.store.open import Opened
 from holdfast.store.reader import Run as StoredRun
 from holdfast.store.writer import RunWriter, create, take_up
+
+NO_PACE = Pace()
 
 STOPPED: dict[type[Exception], Status] = {
     InDoubt: Status.IN_DOUBT,
@@ -76,9 +79,11 @@ class Launcher:
         environment: Mapping[str, str],
         chance: random.Random,
         *,
+        pace: Pace = NO_PACE,
         is_checked: bool = False,
     ) -> None:
         self._opened, self._clock, self._environment = opened, clock, environment
+        self._pace = pace
         self._is_checked = is_checked
         self._chance = chance
         self.judge = Judge(opened.reader, clock)
@@ -101,7 +106,7 @@ class Launcher:
         """A new run; None when another process made it in this moment."""
         agent, now = order.agent, self._clock.now()
         question = agent.shape.question(order.args, order.kwargs)
-        holder = self.holder()
+        holder, pace = self.holder(), self._paced(order, None)
         args = values.encode([list(order.args), dict(order.kwargs)], path="arguments of the run")
         started = Started(
             now,
@@ -111,10 +116,12 @@ class Launcher:
             self._opened.chunks.keep(args),
             question.digest,
             question.asked,
-            agent.checkpoint,
+            pace.checkpoint,
             agent.sla,
             holder,
             facts_of(agent, self._environment),
+            pace if pace != NO_PACE else None,
+            order.pace if order.pace != NO_PACE else None,
         )
         body = RunBody(
             id=order.run,
@@ -134,7 +141,7 @@ class Launcher:
         )
 
     def _continue(self, order: Order, found: StoredRun) -> Life | Done:
-        args, kwargs = self._agree(order, found)
+        args, kwargs = agree(self._opened.reader, order, found)
         done = self._known_end(order, found)
         if done is not None:
             return done
@@ -200,7 +207,6 @@ class Launcher:
             writer=writer,
             reader=reader,
             clock=self._clock,
-            cadence=order.agent.checkpoint,
             care=self._care(order.agent, order.pulse),
             history=reader.history(writer.run) if is_resumed else None,
             is_checked=self._is_checked,
@@ -209,37 +215,13 @@ class Launcher:
         )
         session.sections.allow_missing(order.agent.optional)
         session.validators = order.agent.validate
+        told = started_in(reader, writer.run).told if is_resumed else None
+        session.pacer = Pacer(session, self._paced(order, told))
         return session
 
-    def _agree(self, order: Order, found: StoredRun) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The recorded arguments; an error that shows both where the order asks something else."""
-        agent, body = order.agent, found.body
-        if not agent.is_same(body.agent, body.module):
-            recorded, asked = f"{body.module}:{body.agent}", f"{agent.module}:{agent.name}"
-            raise AgentMismatch(order.run, "agent", recorded, asked)
-        started = self._started(found)
-        if order.args or order.kwargs:
-            question = agent.shape.question(order.args, order.kwargs)
-            if question.digest != started.digest:
-                recorded = show(body.agent, started.asked)
-                asked = show(agent.name, question.asked)
-                raise AgentMismatch(order.run, "arguments", recorded, asked)
-            return order.args, dict(order.kwargs)
-        args, kwargs = _pair(self._opened.reader.value(started.args))
-        try:
-            agent.shape.bind(args, kwargs)
-        except TypeError as error:
-            recorded = show(body.agent, started.asked)
-            asked = f"a signature that does not take them ({error})"
-            raise AgentMismatch(order.run, "arguments", recorded, asked) from error
-        return args, kwargs
-
-    def _started(self, found: StoredRun) -> Started:
-        reader = self._opened.reader
-        entry = reader.row(reader.first(found.row.head)).row.entries[0]
-        if not isinstance(entry, Started):
-            raise Damaged(f"run {found.body.id}", "its first row does not say how it started")
-        return entry
+    def _paced(self, order: Order, told: Pace | None) -> Pace:
+        """How a life is saved: as asked now, else as the run was told, its agent or store says."""
+        return order.pace.over(told or NO_PACE).over(order.agent.pace).over(self._pace)
 
     def known(self, order: Order) -> Done | None:
         """The recorded result; raises as `begin` does where the order cannot be carried out."""
@@ -248,7 +230,7 @@ class Launcher:
         if found is None:
             order.agent.shape.question(order.args, order.kwargs)
             return None
-        self._agree(order, found)
+        agree(self._opened.reader, order, found)
         return self._known_end(order, found)
 
     def _known_end(self, order: Order, found: StoredRun) -> Done | None:
@@ -359,7 +341,7 @@ class Launcher:
         found = agent or agents.known(run.body.agent, run.body.module)
         if found is not None:
             return self._care(found)
-        return Care(sla=self._started(run).sla, chance=self._chance)
+        return Care(sla=started_in(self._opened.reader, run).sla, chance=self._chance)
 
     def _care(self, agent: Agent[..., Any], pulse: Pulse | None = None) -> Care:
         pulse = pulse or Pulse()
@@ -389,10 +371,3 @@ class Launcher:
         again = self._opened.reader.find(found.body.id) or found
         since = dt.datetime.fromtimestamp(again.body.holder.since, dt.UTC)
         return RunHeld(found.body.id, str(again.body.holder), f"{since:%Y-%m-%d %H:%M:%S} UTC")
-
-
-def _pair(recorded: object) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    if not isinstance(recorded, list) or len(recorded) != 2:  # noqa: PLR2004 args and kwargs
-        msg = "the recorded arguments are not a pair"
-        raise UsageError(msg)
-    return tuple(recorded[0]), dict(recorded[1])

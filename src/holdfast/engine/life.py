@@ -19,13 +19,15 @@ from holdfast.engine.fork import Fork, fork
 from holdfast.engine.housekeeper import Housekeeper
 from holdfast.engine.judge import Supposed
 from holdfast.engine.launch import Launcher
+from holdfast.engine.line import is_loop_running
 from holdfast.engine.order import Done, Life, Order
 from holdfast.engine.points import Points
 from holdfast.engine.resolve import Permit, Verdict, allow, resolve
 from holdfast.engine.rollback import Rollbacks
 from holdfast.engine.run import Run
-from holdfast.engine.session import Frame, Session, is_loop_running
+from holdfast.engine.session import Frame, Session
 from holdfast.errors import HoldfastError, NestedCall, RunStopped, WrongLoop
+from holdfast.model.cadence import Pace
 from holdfast.model.decision import Decision
 from holdfast.model.secrets import SecretRules
 from holdfast.ondemand import OnDemand
@@ -57,12 +59,15 @@ class Lives:
         environment: Mapping[str, str],
         *,
         rules: SecretRules,
+        pace: Pace,
         is_checked: bool = False,
     ) -> None:
         self.notifier: Notifier | None = None
         self._opened, self._clock, self._chance = opened, clock, chance
         self._rules = rules
-        self._launcher = Launcher(opened, clock, environment, chance, is_checked=is_checked)
+        self._launcher = Launcher(
+            opened, clock, environment, chance, pace=pace, is_checked=is_checked
+        )
         self._launcher.judge.standing = self._standing
         self._housekeeper = Housekeeper(opened.leases, clock, lambda: wishes.asked(opened))
 

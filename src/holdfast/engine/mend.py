@@ -34,6 +34,7 @@ from holdfast.model.journal import (
     Row,
     Saved,
     Started,
+    Streamed,
     TurnEnded,
     Undone,
 )
@@ -48,7 +49,7 @@ from holdfast.store.verify.lines import Lines
 from holdfast.store.writer import make_row, make_run
 
 _LEDGER = (Intended, Happened, Declined)
-_RECORDED = (Answer, Raised, Noted, Saved, *_LEDGER)
+_RECORDED = (Answer, Streamed, Raised, Noted, Saved, *_LEDGER)
 
 
 class Mender:

@@ -8,6 +8,7 @@ import msgspec
 from holdfast.engine.agents import Agent
 from holdfast.engine.pulse import Pulse
 from holdfast.engine.session import Session
+from holdfast.model.cadence import Pace
 from holdfast.model.ids import Point
 from holdfast.model.journal import Decided
 
@@ -17,7 +18,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
 
     `is_restart` tries a failed run again with its recorded arguments; `back` is a turn's end to go
     on from instead of the newest one. `decided` is why: recorded once the run is ours;
-    `pulse` is a supervisor's ear.
+    `pulse` is a supervisor's ear. `pace` is what is said of saving this run alone.
     """
 
     agent: Agent[..., Any]
@@ -31,6 +32,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     back: Point | None = None
     decided: Decided | None = None
     pulse: Pulse = msgspec.field(default_factory=Pulse)
+    pace: Pace = Pace()
 
 
 class Done(msgspec.Struct, frozen=True, kw_only=True):

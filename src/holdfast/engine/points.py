@@ -19,17 +19,20 @@ from holdfast.errors import Damaged, UnknownCheckpoint
 from holdfast.model.branches import Forked, Settled
 from holdfast.model.ids import Point, branch_of, parse_point, point_id, row_id, seq_of
 from holdfast.model.journal import (
+    ENDED,
     Answer,
     Entry,
     Facts,
     Finished,
     Happened,
+    Kept,
     Mark,
     Pruned,
     Redone,
     Resumed,
     Saved,
     Started,
+    Streamed,
     TurnEnded,
     Usage,
 )
@@ -46,7 +49,7 @@ if TYPE_CHECKING:
 else:
     forms = OnDemand("holdfast.engine.checkpoint")
 
-Place = TurnEnded | Saved | Finished | Forked | Settled
+Place = TurnEnded | Saved | Kept | Finished | Forked | Settled
 """An entry at which the state is known."""
 
 _TURN = re.compile(r"(?P<run>.+)@(?P<turn>\d{1,9})")
@@ -114,9 +117,10 @@ class Points:
         upgrades, lost = registry.upgrades, dict[str, str]()
 
         def read() -> Any:  # noqa: ANN401 the user's own
-            if isinstance(entry, Saved):
-                return self._reader.value(entry.state)
-            found = state_at(self._reader, rows)
+            held = entry.state if isinstance(entry, Saved | Kept) else None
+            if held is not None:
+                return self._reader.value(held)
+            found = state_at(self._reader, rows, point if isinstance(entry, Kept) else None)
             assert found is not None
             lost.update((str(name), str(error)) for name, error in found.lost.items())
             return found.root
@@ -261,7 +265,7 @@ class _Teller:
         if mark is not None:
             facts = self._facts_of(mark.life)
         used, steps = count
-        saved = entry.state if isinstance(entry, Saved) else entry.delta or b""
+        saved = _bytes_of(entry)
         return forms.Checkpoint(
             id=point_id(self._run, point),
             run=self._run,
@@ -272,7 +276,7 @@ class _Teller:
             parent=None if parent is None else point_id(self._run, parent),
             branch=branch_of(point[0]),
             root=None if mark is None else mark.root.hex(),
-            sections=entry.only if isinstance(entry, Saved) else None,
+            sections=entry.only if isinstance(entry, Saved | Kept) else None,
             tokens_in=used.tokens_in,
             tokens_out=used.tokens_out,
             model=used.model if mark is None else mark.model,
@@ -311,13 +315,21 @@ def _places(placed: Placed) -> Iterator[tuple[int, Place]]:
             yield index, entry
 
 
+def _bytes_of(entry: Place) -> bytes:
+    """What a point added to the store."""
+    if isinstance(entry, Saved):
+        return entry.state
+    whole = entry.state if isinstance(entry, Kept) else None
+    return whole or entry.delta or b""
+
+
 def _is_copy(placed: Placed, index: int) -> bool:
     """Whether an entry stands on an older branch too (see `redo`)."""
     return any(isinstance(entry, Redone) for entry in placed.row.entries[index + 1 :])
 
 
 def _is_snapshot(entry: Place) -> bool:
-    return isinstance(entry, Saved) and entry.only is not None
+    return isinstance(entry, Saved | Kept) and entry.only is not None
 
 
 def _is_marked(entry: Place) -> bool:
@@ -325,7 +337,7 @@ def _is_marked(entry: Place) -> bool:
 
 
 def _mark(entry: Entry) -> Mark | None:
-    return entry.mark if isinstance(entry, TurnEnded | Saved) else None
+    return entry.mark if isinstance(entry, TurnEnded | Saved | Kept) else None
 
 
 def _kind(entry: Place) -> Literal["checkpoint", "snapshot", "recovery point"]:
@@ -345,6 +357,9 @@ def _counted(rows: Sequence[Placed]) -> tuple[Usage, int]:
         for entry in placed.row.entries:
             if isinstance(entry, TurnEnded):
                 used, steps = entry.used, entry.steps
+            elif isinstance(entry, Streamed):
+                steps += entry.how == ENDED
+                used = total([used, Usage(tokens_out=entry.tokens)])
             elif isinstance(entry, Answer | Happened):
                 steps += 1
                 used = used if entry.usage is None else total([used, entry.usage])

@@ -25,6 +25,7 @@ from holdfast.model.journal import (
     Retried,
     Saved,
     Scope,
+    Streamed,
     TurnEnded,
 )
 from holdfast.model.run import Status
@@ -40,10 +41,11 @@ class Record(msgspec.Struct):
     `is_past`: an error that the code went past, which is raised again.
     `is_optional`: an answer to code that then diverged; other code need not ask for it.
     `since`: where the critical section begins that was aborted.
+    `parts`: what is recorded of a stream, also of one that then raised.
     """
 
     call: Call
-    entry: Answer | Raised | Noted | Saved | Intended | Questioned | Answered | Aborted
+    entry: Answer | Raised | Noted | Saved | Intended | Questioned | Answered | Aborted | Streamed
     row: int
     index: int
     outcome: Happened | Declined | None = None
@@ -51,6 +53,7 @@ class Record(msgspec.Struct):
     is_past: bool = False
     is_optional: bool = False
     since: tuple[int, int] = (-1, -1)
+    parts: list[Streamed] = msgspec.field(default_factory=list)
 
 
 def key_of(call: Call) -> Key:
@@ -81,8 +84,10 @@ class Reading:
 
     def _take(self, entry: Entry, row: int, index: int) -> None:
         match entry:
-            case Answer() | Noted() | Saved() | Raised() | Questioned() | Answered():
+            case Answer() | Noted() | Saved() | Questioned() | Answered():
                 self.kept[key_of(entry.call)] = Record(entry.call, entry, row, index)
+            case Raised() | Streamed():
+                self._stream(entry, row, index)
             case Aborted():
                 self._abort(entry, row, index)
             case Intended():
@@ -101,6 +106,16 @@ class Reading:
                 self._excuse()
             case _:
                 self._remark(entry, row, index)
+
+    def _stream(self, entry: Raised | Streamed, row: int, index: int) -> None:
+        """An error, or more of a stream; what the stream gave before belongs to it."""
+        before = self.kept.get(key_of(entry.call))
+        parts = [] if before is None else before.parts
+        if isinstance(entry, Streamed):
+            if parts and parts[-1].attempt != entry.attempt:
+                parts = []
+            parts.append(entry)
+        self.kept[key_of(entry.call)] = Record(entry.call, entry, row, index, parts=parts)
 
     def _remark(self, entry: Entry, row: int, index: int) -> None:
         """An entry that is no call but says something of those around it."""
@@ -154,6 +169,10 @@ class Reading:
                 key = key_of(record.call)
                 self.attempts[key] = record.entry.attempt
                 del self.kept[key]
+                if record.parts:  # The stream may go on from what it gave.
+                    again = Record(record.call, record.parts[-1], record.row, record.index)
+                    again.parts = record.parts
+                    self.kept[key] = again
 
     def _is_past(self, raised: Record) -> bool:
         """Whether the code asked something else later; inside a step, in the same step.

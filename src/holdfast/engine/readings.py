@@ -1,19 +1,25 @@
 """What a store tells of its runs: the reading half of `Store`."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holdfast.capture.diff import Change
+from holdfast.clock import SystemClock
 from holdfast.engine.budget import Balance, balances
 from holdfast.engine.points import Points
-from holdfast.errors import StoreClosed, UnknownRun
+from holdfast.errors import StoreClosed, UnknownRun, UsageError
 from holdfast.model.run import RunInfo, Status
+from holdfast.ondemand import OnDemand
 from holdfast.store.ledger import Ledger
 from holdfast.store.open import Opened
 from holdfast.store.reader import Run as StoredRun
 
 if TYPE_CHECKING:
+    from holdfast.engine import follow as following
     from holdfast.engine.checkpoint import Checkpoint
+else:
+    following = OnDemand("holdfast.engine.follow")
 
 
 class Readings:
@@ -77,6 +83,30 @@ class Readings:
         self._refuse_if_closed()
         opened = self._opened
         return balances(Ledger(opened.committer, opened.reader, self._found(id)).read())
+
+    def stream(
+        self,
+        id: str,  # noqa: A002 the public word
+        name: str | None = None,
+        *,
+        offset: int = 0,
+        follow: bool = True,
+    ) -> Iterator[Any]:
+        """The items of a run's newest stream, of that name if one is given, from `offset` on.
+
+        Goes on with what is recorded, also by another process, until the stream is over or nobody
+        works on the run; not so with `follow=False`. A stream that is begun anew meanwhile raises
+        `StreamReset`: what was read is no part of its answer.
+        """
+        self._refuse_if_closed()
+        if type(offset) is not int or offset < 0:
+            msg = f"offset= is a number of items from 0, not {offset!r}"
+            raise UsageError(msg)
+        run, leases = self._found(id), self._opened.leases
+        follower = following.Follower(self._opened.reader, run, leases.is_held)
+        if not follow:
+            return follower.read(name, offset)
+        return follower.follow(name, offset, SystemClock())
 
     def _found(self, id_: str) -> StoredRun:
         found = self._opened.reader.find(id_)

@@ -17,6 +17,7 @@ from holdfast.model.journal import (
     Entry,
     Finished,
     Happened,
+    Kept,
     LoopLeft,
     Pruned,
     Resumed,
@@ -42,7 +43,7 @@ def state_at(
     optional: Collection[str] = (),
     settle: Callable[[], None] | None = None,
 ) -> State | None:
-    """The state at the newest end of a turn or run in `rows`, or after the `LoopLeft` at `point`.
+    """The state at the newest end of a turn or run in `rows`, or where `point` stands in a turn.
 
     `rows` start at the row of the newest base, or at the run's first. None: no turn has ended.
     A section that cannot be read raises, naming it; of one that is `optional`, or was declared
@@ -66,8 +67,8 @@ def state_at(
                 case Resumed() | Forked() | Settled():
                     left = []  # The new life runs the open turn from its start.
                     deltas += _change(entry, at)  # What was changed where a branch began.
-                case LoopLeft():
-                    left = _change(entry, at)
+                case LoopLeft() | Kept():
+                    left += _change(entry, at)
                     if point == at:
                         return _build(sources, base, [*deltas, *left], may_lack)
                 case TurnEnded() | Finished():
@@ -220,7 +221,7 @@ def _save_of(entry: Entry) -> bytes | None:
     match entry:
         case Based():
             return entry.state
-        case TurnEnded() | LoopLeft() | Finished() | Forked() | Settled():
+        case TurnEnded() | LoopLeft() | Kept() | Finished() | Forked() | Settled():
             return entry.delta
         case _:
             return None

@@ -18,10 +18,12 @@ from holdfast.model.ids import Point, branch_of, parse_point, row_id, seq_of
 from holdfast.model.journal import (
     Answer,
     Based,
+    Kept,
     LoopLeft,
     Noted,
     Raised,
     Saved,
+    Streamed,
     TurnEnded,
 )
 from holdfast.model.run import Status
@@ -43,7 +45,7 @@ PART_S = 3600.0
 """A half-written file this old belongs to nobody who still means to name it."""
 
 ENDED = frozenset({Status.FINISHED, Status.FAILED, Status.CANCELLED})
-_PRUNABLE = (Answer, Raised, Noted, TurnEnded, LoopLeft, Based, Saved)
+_PRUNABLE = (Answer, Raised, Noted, TurnEnded, LoopLeft, Kept, Based, Saved, Streamed)
 """Entries that only serve to restore or replay a point of the run."""
 
 

@@ -6,9 +6,17 @@ import functools
 import inspect
 import random
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import (
+    AsyncIterable,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Iterator,
+    Sequence,
+)
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast, overload
 
 from holdfast import failpoint
 from holdfast.capture.tracked import TrackedDict, plain
@@ -30,12 +38,15 @@ from holdfast.store.codec.vault import guarded
 
 if TYPE_CHECKING:
     from holdfast.engine import critical as abort
+    from holdfast.engine import stream as streaming
     from holdfast.engine.critical import Critical
 else:
+    streaming = OnDemand("holdfast.engine.stream")
     abort = OnDemand("holdfast.engine.critical")  # It loads all that rollbacks need.
 
 P = ParamSpec("P")
 R = TypeVar("R")
+T = TypeVar("T")
 
 
 class RecordedRandom(random.Random):
@@ -104,6 +115,50 @@ class Run:
         if inspect.iscoroutinefunction(target):
             return cast("R", adrive(recorded))
         return cast("R", drive(recorded))
+
+    @overload
+    def stream(
+        self,
+        fn: Callable[..., Iterable[T]],
+        *args: Any,  # noqa: ANN401 the function's own
+        every: int = 1000,
+        tokens: Callable[[T], int] | None = None,
+        name: str | None = None,
+        timeout: float | str | None = None,
+        **kwargs: Any,  # noqa: ANN401 the function's own
+    ) -> Iterator[T]: ...
+    @overload
+    def stream(
+        self,
+        fn: Callable[..., AsyncIterable[T] | Awaitable[AsyncIterable[T]]],
+        *args: Any,  # noqa: ANN401 the function's own
+        every: int = 1000,
+        tokens: Callable[[T], int] | None = None,
+        name: str | None = None,
+        timeout: float | str | None = None,
+        **kwargs: Any,  # noqa: ANN401 the function's own
+    ) -> AsyncIterator[T]: ...
+    def stream(
+        self,
+        fn: Callable[..., Any],
+        *args: Any,
+        every: int = 1000,
+        tokens: Callable[[Any], int] | None = None,
+        name: str | None = None,
+        timeout: float | str | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """`for item in run.stream(fn, ...)`, or `async for`: records what `fn` yields as it comes.
+
+        A record reaches the disk after `every` tokens: items, or what `tokens` counts in one. After
+        a crash the recorded items are yielded again without a call, then those that `fn(...,
+        prefix=items)` yields; a function that takes no `prefix` is called anew. The answer is final
+        at its end: until then whoever reads it does no effects. `timeout` is for each item; `name`
+        is what others read it by (`store.stream`), else the function's.
+        """
+        target, values, options = unfold(fn, args, kwargs)
+        spec = streaming.spec_of(target, name, every, tokens, timeout)
+        return streaming.begin(spec, self._here(spec.step.shape.name), values, options)
 
     def checkpoint(self, label: str | None = None, *, only: Sequence[str] | None = None) -> str:
         """Save now; returns the checkpoint's id, for `store.restore` and `store.diff`.

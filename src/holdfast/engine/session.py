@@ -2,7 +2,6 @@
 
 import hashlib
 import logging
-import sys
 import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -18,11 +17,13 @@ from holdfast.engine.book import Book
 from holdfast.engine.care import Care
 from holdfast.engine.faults import describe, mark, marks, to_error
 from holdfast.engine.fence import Fence
+from holdfast.engine.line import Line
 from holdfast.engine.logs import log
 from holdfast.engine.outside import is_outside
 from holdfast.engine.parameters import ModelCall
 from holdfast.engine.question import Question
 from holdfast.engine.reading import Record, key_of
+from holdfast.engine.recall import recall
 from holdfast.engine.restore import Sources
 from holdfast.engine.sections import Sections
 from holdfast.engine.timed import Limit
@@ -30,6 +31,7 @@ from holdfast.engine.validate import Validator, first_fault
 from holdfast.errors import Diverged, InDoubt, InvalidState, NestedCall, UsageError
 from holdfast.model.ids import Point
 from holdfast.model.journal import (
+    ENDED,
     Answer,
     Based,
     Call,
@@ -39,17 +41,16 @@ from holdfast.model.journal import (
     Happened,
     Intended,
     Interrupted,
+    Kept,
     LoopLeft,
     Noted,
     Raised,
-    Resumed,
     Scope,
+    Streamed,
     TurnEnded,
     Usage,
 )
-from holdfast.model.limits import Every
 from holdfast.model.run import RunBody
-from holdfast.model.sections import Declared
 from holdfast.ondemand import OnDemand
 from holdfast.policy.usage import total
 from holdfast.store.codec import values
@@ -62,17 +63,20 @@ from holdfast.store.writer import RunWriter
 
 if TYPE_CHECKING:
     import asyncio
+
+    from holdfast.engine.pace import Pacer
+    from holdfast.engine.stream import Flow
 else:
     asyncio = OnDemand("asyncio")
+
+_CHANGES = frozenset({TurnEnded, LoopLeft, Kept})
 
 OUTSIDE = -1
 """The scope of the code before the first loop."""
 
 
-def is_loop_running() -> bool:
-    """Whether an event loop runs in this thread; asks without loading asyncio."""
-    loaded = sys.modules.get("asyncio.events")
-    return loaded is not None and loaded._get_running_loop() is not None  # noqa: SLF001 as asyncio itself
+def _ends(entry: Entry) -> bool:
+    return type(entry) is Streamed and entry.how == ENDED
 
 
 class Session:
@@ -84,7 +88,6 @@ class Session:
         writer: RunWriter,
         reader: Reader,
         clock: Clock,
-        cadence: Every | None,
         care: Care,
         history: History | None,
         is_held: Callable[[int], bool],
@@ -94,7 +97,7 @@ class Session:
         self.guard = guard or Guard()
         self.id = writer.run.body.id
         self.writer, self.reader, self.clock = writer, reader, clock
-        self.cadence, self.care, self.history = cadence, care, history
+        self.care, self.history = care, history
         self.log = logging.LoggerAdapter(log, {"run_id": self.id})
         self.book = Book(self.id)
         self.fence = Fence(reader, writer, is_held)
@@ -104,6 +107,7 @@ class Session:
         self.state.base()  # Changes count from the empty state.
         self.state.locate(None)
         self.sections = Sections(self)
+        self.pacer: Pacer  # Whoever begins the life says how it is saved.
         self.scope: int = OUTSIDE
         self.turn = -1
         self.used = Usage()
@@ -118,52 +122,16 @@ class Session:
         self.is_over = False
         self.doing: dict[str, Call] = {}
         self.ledger: Ledger | None = None
+        self.streams: list[Flow] = []
         self._pending: list[Entry] = []
         self.pending_serial = 0
         self._last: Ticket | None = None
-        self._lock = threading.RLock()
-        self._thread = threading.get_ident()
-        self._task: asyncio.Task[Any] | None = None
+        self.lock = threading.RLock()
+        line = Line()
+        self.begin, self.is_side = line.begin, line.is_side
         if history is not None:
             self.book.load(history.outside, history.rows)
-            self._remember(history)
-
-    def _remember(self, history: History) -> None:
-        is_open = False  # Whether the life that wrote these rows wrote any outside turns.
-        for placed in [*history.outside, *history.rows]:
-            is_next_life = isinstance(placed.row.entries[0], Resumed)
-            if is_outside(placed.row.turn, placed.row.entries):
-                is_open = True
-                self.outside_rows.append(placed.id)
-            elif is_open and is_next_life:
-                is_open = False
-                self.outside_rows.append(placed.id)
-        self.bytes_since_base = sum(placed.size for placed in history.rows)
-        for placed in history.rows:
-            for entry in placed.row.entries:
-                if isinstance(entry, Declared):
-                    self.sections.declared = dict(entry.sections)
-                elif isinstance(entry, TurnEnded):
-                    self.used, self.steps = entry.used, entry.steps
-                    self.model_call = entry.mark or self.model_call
-                elif isinstance(entry, Answer | Happened):
-                    self.steps += 1
-                    if entry.usage is not None:
-                        self.used = total([self.used, entry.usage])
-                        self.model_call = entry.call, entry.usage
-
-    def begin(self) -> None:
-        """Say that the agent's own code runs here: in this thread and, if any, this task."""
-        self._thread = threading.get_ident()
-        self._task = asyncio.current_task() if is_loop_running() else None
-
-    def is_side(self) -> bool:
-        """Whether a thread or task beside the agent's own asks."""
-        if threading.get_ident() != self._thread:
-            return True
-        if self._task is None:
-            return is_loop_running()  # A synchronous agent runs a loop of its own.
-        return asyncio.current_task() is not self._task
+            recall(self, history)
 
     def refuse_if_stopped(self) -> None:
         """Raise why the run cannot go on; swallowing such an error does not revive it."""
@@ -198,6 +166,8 @@ class Session:
 
     def close_scope(self, scope: int) -> None:
         """The scope is over; answers that nobody asked for stop the run as diverged."""
+        for stream in [each for each in self.streams if each.call.scope == scope]:
+            stream.leave()
         try:
             self.book.close(scope)
         except Diverged as error:
@@ -222,8 +192,9 @@ class Session:
 
     def drop_pending(self) -> None:
         """Forget what was not committed: the code went another way than the journal."""
-        with self._lock:
+        with self.lock:
             self._pending = []
+            self.streams.clear()
 
     def record(
         self,
@@ -234,21 +205,29 @@ class Session:
         body: RunBody | None = None,
     ) -> tuple[int, int, Ticket]:
         """Queue `entry`, behind all that is pending and `before`; returns row id, index, ticket."""
-        with self._lock:
+        with self.lock:
             self._refuse_if_over()
+            self.spill()  # What the agent has read stands before what it does next.
+            self._pending += [*before, entry] if before else [entry]
+            return self._submit(intents, body)
+
+    def _submit(
+        self, intents: Sequence[bytes] = (), body: RunBody | None = None
+    ) -> tuple[int, int, Ticket]:
+        """Queue all that is pending as one row; its id, the index of its last entry, the ticket."""
+        with self.lock:
             entries, self._pending = self._pending, []
             if self.guard.redacted:
                 entries[:0] = lacks.redacted(self.guard, self.log, self.clock.now())
-            entries += [*before, entry] if before else [entry]
             row, ticket = self.writer.submit(entries, turn=self.turn, intents=intents, body=body)
             # Nothing follows a run's end, whatever its threads still do.
-            self.is_over = isinstance(entry, Finished | Failed)
+            self.is_over = isinstance(entries[-1], Finished | Failed)
             self._last = ticket
             self.bytes_since_base += len(row.body)
             for index, each in enumerate(entries):
                 kind = type(each)
-                self.steps += kind is Answer or kind is Happened
-                if kind is Based or ((kind is TurnEnded or kind is LoopLeft) and each.delta):  # type: ignore[union-attr]
+                self.steps += kind is Answer or kind is Happened or _ends(each)
+                if kind is Based or (kind in _CHANGES and each.delta):  # type: ignore[union-attr]
                     self.state.locate((row.id, index))
             if is_outside(self.turn, entries):
                 self.outside_rows.append(row.id)
@@ -260,20 +239,31 @@ class Session:
 
     def pend(self, *entries: Entry) -> None:
         """Let entries ride along with the next commit, or be flushed a moment later."""
-        with self._lock:
+        with self.lock:
             self._pending.extend(entries)
             self.pending_serial += 1
 
+    def spill(self) -> None:
+        """Let what streams have given ride along too."""
+        for stream in self.streams:
+            stream.spill()
+
+    def queue(self) -> Ticket | None:
+        """Queue what is pending; returns the ticket to wait for, if anything was."""
+        with self.lock:
+            self.spill()
+            if not self._pending:
+                return None
+            self._refuse_if_over()
+            return self._submit()[2]
+
     def flush(self) -> None:
         """Commit what is pending."""
-        with self._lock:
-            if not self._pending:
-                return
-            last = self._pending.pop()
-            _, _, ticket = self.record(last)
-        failpoint.reach("pending.flushing")
-        self.writer.finish(ticket)
-        failpoint.reach("pending.flushed")
+        ticket = self.queue()
+        if ticket is not None:
+            failpoint.reach("pending.flushing")
+            self.writer.finish(ticket)
+            failpoint.reach("pending.flushed")
 
     def called_off(self, why: BaseException) -> None:
         """Whoever runs the process told it to stop: nothing failed here."""
@@ -319,7 +309,7 @@ class Session:
         """A new answer was received."""
         self.book.received(call.scope)
         if usage is not None:
-            with self._lock:
+            with self.lock:
                 self.used = total([self.used, usage])
                 self.model_call = call, usage
 

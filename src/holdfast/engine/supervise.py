@@ -25,6 +25,7 @@ from holdfast.engine.order import Order
 from holdfast.engine.process import Spare, Watch
 from holdfast.engine.rollback import Rollbacks
 from holdfast.errors import Damaged, Escalated, RunHeld, UsageError
+from holdfast.model.cadence import Pace
 from holdfast.model.decision import Action, Decision
 from holdfast.model.failure import Failure
 from holdfast.model.ids import MAIN
@@ -59,6 +60,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     key: str | None = None
     by: str = "supervise"
     environment: tuple[str, ...] = ()
+    pace: Pace = Pace()
     happening: Happening = quiet
     has_spare: bool = False
     is_stopped: Callable[[], bool] = bool
@@ -199,6 +201,7 @@ class Supervisor:
             path=list(sys.path),
             args=args,
             environment=list(terms.environment),
+            pace=terms.pace,
         )
 
     def _decide(self, order: Order, run: StoredRun, failure: Failure, terms: Terms) -> Decided:

@@ -9,7 +9,7 @@ from holdfast.engine.points import Points
 from holdfast.engine.validate import Validator, first_fault
 from holdfast.errors import HoldfastError, UnknownAgent, UnknownCheckpoint, UsageError
 from holdfast.model.ids import Point
-from holdfast.model.journal import Finished, Intended, Saved
+from holdfast.model.journal import Finished, Intended, Kept, Saved
 from holdfast.store.reader import Reader, Run
 
 NEWEST_VALID = "newest-valid"
@@ -79,7 +79,7 @@ class Targets:
             point
             for point, entry in self._points.back(run)
             if not isinstance(entry, Finished)
-            and not (isinstance(entry, Saved) and entry.only is not None)
+            and not (isinstance(entry, Saved | Kept) and entry.only is not None)
         ]
 
 

@@ -15,6 +15,7 @@ from holdfast.model.journal import (
     Based,
     Entry,
     Finished,
+    Kept,
     LoopLeft,
     Redone,
     Resumed,
@@ -246,7 +247,7 @@ class _Moving:
                     Range(self.row(each.first), self.row(each.last)) for each in entry.outside
                 ]
                 return replace(entry, state=self._save(entry.state), outside=outside)
-            case TurnEnded():
+            case TurnEnded() | Kept():
                 mark = entry.mark and replace(entry.mark, life=self.row(entry.mark.life))
                 return replace(entry, delta=entry.delta and self._save(entry.delta), mark=mark)
             case LoopLeft() | Finished() | Forked() | Settled():

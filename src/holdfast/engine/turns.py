@@ -160,9 +160,8 @@ class Loops:
         session.close_scope(turn)
         session.refuse_doubt()
         session.sections.capture()
-        every = session.cadence
-        is_marked = every is not None and (turn + 1) % every.turns == 0
-        if is_marked or every is None:
+        is_marked = session.pacer.end_turn(turn)
+        if is_marked or not session.pacer.is_given:
             session.refuse_invalid(f"at the end of turn {turn}")
         failpoint.reach("turn.ending")
         began, now = session.clock.monotonic(), session.clock.now()
@@ -176,6 +175,8 @@ class Loops:
         session.pend(*_declared(session, based), ended, *based)
         failpoint.reach("turn.ended")
         session.book.forget(turn)
+        if is_marked:
+            session.pacer.marked(session.clock.monotonic() - began)
         self._next_turn = turn + 1
 
     def _based(self, turn: int, loop: int, *, is_beside: bool) -> list[Based]:

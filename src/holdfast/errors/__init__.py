@@ -10,6 +10,9 @@ HoldfastError
 │   ├── ChangedInCall          a step or effect changed its arguments or the state
 │   ├── ChangedOutside         a value was changed through a name the state does not see
 │   ├── RestoreFailed          an attached object could not be filled from its section
+│   ├── StreamOpen             an effect while the code that calls it reads an unfinished answer
+│   ├── StreamReset            a stream that is being read was begun anew
+│   ├── UnknownStream          the run has no stream of that name
 │   ├── UnknownAgent           no agent of that name in the modules the operator named
 │   ├── AgentMismatch          another agent, or other arguments, under a used run id
 │   ├── UnknownRun             no run of that id in the store
@@ -112,10 +115,13 @@ from holdfast.errors.usage import (
     RunErased,
     SecretFound,
     SecretMissing,
+    StreamOpen,
+    StreamReset,
     UnknownAgent,
     UnknownCheckpoint,
     UnknownQuestion,
     UnknownRun,
+    UnknownStream,
     Unsupported,
     UsageError,
     WrongLoop,
@@ -166,10 +172,13 @@ __all__ = [
     "StoreInUse",
     "StoreNotFound",
     "StoreUnwritable",
+    "StreamOpen",
+    "StreamReset",
     "UnknownAgent",
     "UnknownCheckpoint",
     "UnknownQuestion",
     "UnknownRun",
+    "UnknownStream",
     "Unsupported",
     "UsageError",
     "Waiting",

@@ -39,6 +39,48 @@ class NestedCall(UsageError):
         return f"{self.inner} was called inside {self.outer}; {self.remedy}"
 
 
+class StreamOpen(UsageError):
+    """An effect was called by code that reads a stream which is not over."""
+
+    remedy = "read the stream to its end first: a partial answer is none"
+
+    def __init__(self, effect: str, stream: str) -> None:
+        super().__init__(effect, stream)
+        self.effect, self.stream = effect, stream
+
+    def __str__(self) -> str:
+        return f"effect {self.effect} was called while stream {self.stream} is open; {self.remedy}"
+
+
+class StreamReset(UsageError):
+    """A stream that somebody reads was begun anew: what was read is no part of its answer."""
+
+    remedy = "read it again with offset=0"
+
+    def __init__(self, run: str, stream: str, offset: int) -> None:
+        super().__init__(run, stream, offset)
+        self.run, self.stream, self.offset = run, stream, offset
+
+    def __str__(self) -> str:
+        return (
+            f"stream {self.stream} of run {self.run} was begun anew after {self.offset} items; "
+            f"{self.remedy}"
+        )
+
+
+class UnknownStream(UsageError):
+    """A run has no stream of that name."""
+
+    remedy = "`holdfast show RUN` lists what the run asked for"
+
+    def __init__(self, run: str, stream: str, known: str) -> None:
+        super().__init__(run, stream, known)
+        self.run, self.stream, self.known = run, stream, known
+
+    def __str__(self) -> str:
+        return f"run {self.run} has no stream {self.stream} (it has: {self.known}); {self.remedy}"
+
+
 class WrongLoop(UsageError):
     """A synchronous call where an event loop runs, or the other way round."""
 

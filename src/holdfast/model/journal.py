@@ -9,101 +9,30 @@ from typing import TypeAlias
 import msgspec
 
 from holdfast.model.branches import Allowed, Forked, Returned, RolledBack, Settled, Undoing
+from holdfast.model.cadence import Cadence, Pace
 from holdfast.model.decision import Decision
 from holdfast.model.failure import Failure
 from holdfast.model.ids import Range
 from holdfast.model.ledger import Notified, Opened, Said, Spent
-from holdfast.model.limits import SLA, Every
+from holdfast.model.limits import SLA
+from holdfast.model.parts import Asked as Asked
+from holdfast.model.parts import Call as Call
+from holdfast.model.parts import Error as Error
+from holdfast.model.parts import Facts as Facts
+from holdfast.model.parts import Mark as Mark
+from holdfast.model.parts import Scalar as Scalar
+from holdfast.model.parts import Scope as Scope
+from holdfast.model.parts import Usage as Usage
 from holdfast.model.run import Holder
 from holdfast.model.secrets import Exposed, Incomplete, Redacted
 from holdfast.model.sections import Declared, Degraded
 
-Scope: TypeAlias = int | bytes
-"""Turn n is n; the code before the first loop is -1, after the k-th loop -1-k; a call's id
-stands for what is called inside it."""
-
-Scalar: TypeAlias = bool | int | float | str | None
-
-
-class Usage(msgspec.Struct, frozen=True, array_like=True):
-    """Tokens, model and price of an answer; `None` is unknown, never zero.
-
-    `usd` is what the answer said it cost, or its tokens at the price known when it was given.
-    """
-
-    model: str | None = None
-    tokens_in: int | None = None
-    tokens_out: int | None = None
-    usd: float | None = None
-
-
-class Asked(msgspec.Struct, frozen=True, array_like=True):
-    """One argument of a call, for people: its name, a short form, a mark of its content."""
-
-    name: str
-    brief: str
-    mark: bytes
-
-
-class Call(msgspec.Struct, frozen=True, array_like=True):
-    """Which question was asked: known by scope, function, arguments, and ordinal among equals.
-
-    `after` counts the answers its scope had received when the call began; `is_side` says that a
-    thread or task beside the agent's own asked it, so its place among others is not fixed.
-    """
-
-    scope: Scope
-    name: str
-    digest: bytes
-    ordinal: int
-    after: int
-    is_side: bool
-    asked: list[Asked]
-
-
-class Error(msgspec.Struct, frozen=True, array_like=True):
-    """An exception as recorded: class by name, arguments encoded where they can be."""
-
-    module: str
-    name: str
-    message: str
-    args: bytes | None = None
-    trace: str | None = None
-
-
-class Facts(msgspec.Struct, frozen=True, array_like=True):
-    """Which program a life of a run was: versions, fingerprints, allow-listed environment."""
-
-    holdfast: str
-    python: str
-    platform: str
-    code: str | None = None
-    tools: str | None = None
-    libraries: dict[str, str] = msgspec.field(default_factory=dict)
-    environment: dict[str, str] = msgspec.field(default_factory=dict)
-
-
-class Mark(msgspec.Struct, frozen=True, array_like=True):
-    """What a checkpoint says of itself, besides the state.
-
-    `root` is the content hash of what it holds, `life` the row that began the life which made it,
-    `blocked_s` how long the agent stood still until it was queued; `model` and `parameters` are
-    those of the last model call, `error` is the last one in its turn. `is_veiled`: secrets were
-    known then, and what stood of them in the content was hashed as references.
-    """
-
-    root: bytes
-    life: int
-    blocked_s: float
-    model: str | None = None
-    parameters: dict[str, Scalar] = msgspec.field(default_factory=dict)
-    error: str | None = None
-    label: str | None = None
-    is_veiled: bool = False
-
 
 class Started(msgspec.Struct, frozen=True, array_like=True, tag=0):
-    """The run began: event 0, with the agent and its arguments."""
+    """The run began: event 0, with the agent and its arguments.
+
+    `pace` is how it is saved; `told` the part of that which was said of this run alone.
+    """
 
     at: float
     agent: str
@@ -112,10 +41,12 @@ class Started(msgspec.Struct, frozen=True, array_like=True, tag=0):
     args: bytes
     digest: bytes
     asked: list[Asked]
-    cadence: Every | None
+    cadence: Cadence | None
     sla: SLA | None
     holder: Holder
     facts: Facts
+    pace: Pace | None = None
+    told: Pace | None = None
 
 
 class Resumed(msgspec.Struct, frozen=True, array_like=True, tag=1):
@@ -252,6 +183,24 @@ class Saved(msgspec.Struct, frozen=True, array_like=True, tag=11):
     steps: int
 
 
+class Kept(msgspec.Struct, frozen=True, array_like=True, tag=50):
+    """A checkpoint that the cadence asked for in the middle of a turn; `why` says which rule.
+
+    `delta` is what the turn has changed since its start, or since the one before; of a snapshot
+    `state` holds the sections `only` instead. `used` and `steps` are as in `TurnEnded`.
+    """
+
+    turn: int
+    at: float
+    mark: Mark
+    why: str
+    delta: bytes | None
+    used: Usage
+    steps: int
+    only: list[str] | None = None
+    state: bytes | None = None
+
+
 class Finished(msgspec.Struct, frozen=True, array_like=True, tag=12):
     """The agent returned."""
 
@@ -371,6 +320,28 @@ class Answered(msgspec.Struct, frozen=True, array_like=True, tag=34):
     at: float
 
 
+ENDED, LEFT = "ended", "left"
+"""How a stream is over: by itself, or because the agent went on without the rest."""
+
+
+class Streamed(msgspec.Struct, frozen=True, array_like=True, tag=51):
+    """Items of a stream as they arrived: the `part`-th record of the `attempt`-th call of it.
+
+    `how` is empty while it goes on, ended, or left by the agent before its end; the answer is final
+    only then. A higher `attempt` begins anew: what was recorded before it is no part of the answer.
+    """
+
+    call: Call
+    at: float
+    attempt: int
+    part: int
+    items: bytes
+    count: int
+    tokens: int
+    how: str = ""
+    took_s: float = 0.0
+
+
 class Pruned(msgspec.Struct, frozen=True, array_like=True, tag=40):
     """What the row held was removed: no point that is kept needs it. Its hash stays."""
 
@@ -379,10 +350,10 @@ class Pruned(msgspec.Struct, frozen=True, array_like=True, tag=40):
 
 Entry: TypeAlias = (
     Started | Resumed | Answer | Raised | Noted | Intended | Happened | Declined
-    | TurnEnded | LoopLeft | Based | Saved | Finished | Failed | Redone | Forked
+    | TurnEnded | LoopLeft | Based | Saved | Kept | Finished | Failed | Redone | Forked
     | Undone | Allowed | RolledBack | Undoing | Settled | Returned
     | Opened | Aborted | Questioned | Answered | Said | Spent | Notified
-    | Declared | Degraded | Pruned
+    | Declared | Degraded | Pruned | Streamed
     | Retried | Decided | Interrupted
     | Redacted | Incomplete | Exposed
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""What the user asks for: service level, retries and saving cadence."""
+"""What the user asks for: service level and retries."""
 
 import re
 from collections.abc import Iterable
@@ -147,20 +147,3 @@ class Retry:
         object.__setattr__(self, "classes", classes)
         kinds = frozenset(FailureKind(each) for each in on if isinstance(each, str))
         object.__setattr__(self, "kinds", kinds)
-
-
-class Every(msgspec.Struct, frozen=True, kw_only=True):
-    """Mark a checkpoint at the end of every `turns`-th turn."""
-
-    turns: int = 1
-
-    def __post_init__(self) -> None:
-        """Refuse a cadence that never comes."""
-        if type(self.turns) is not int or self.turns < 1:
-            msg = f"every(turns=) takes a whole number from 1, not {self.turns!r}"
-            raise ValueError(msg)
-
-
-def every(*, turns: int = 1) -> Every:
-    """A checkpoint at the end of every `turns`-th turn."""
-    return Every(turns=turns)

@@ -25,11 +25,11 @@ Single: TypeAlias = Finished | Failed | Redone | Redacted | Incomplete | Exposed
 class Event(msgspec.Struct, frozen=True, kw_only=True):
     """One thing that happened; what does not apply, or is not known, is None.
 
-    `kind` is started, resumed, step, effect, note, question, turn, base, checkpoint, redacted,
-    exposed, redone, degraded, pruned, forked, aborted, rolled back, taking back, taken back,
-    settled, returned, allowed, finished, failed, retry, decision or interrupted. An effect is one
-    event however often it was tried; `at` is when it was first meant. `row` is the journal row, as
-    errors name it.
+    `kind` is started, resumed, step, stream, effect, note, question, turn, base, checkpoint,
+    snapshot, redacted, exposed, redone, degraded, pruned, forked, aborted, rolled back,
+    taking back, taken back, settled, returned, allowed, finished, failed, retry,
+    decision or interrupted. An effect is one event however often it was tried, and so is a call of
+    a stream; `at` is when it was first meant. `row` is the journal row, as errors name it.
     """
 
     kind: str
@@ -47,6 +47,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     error: str | None = None
     took_s: float | None = None
     bytes: int | None = None
+    count: int | None = None
     model: str | None = None
     tokens_in: int | None = None
     tokens_out: int | None = None

@@ -11,6 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from holdfast.errors import Damaged
+from holdfast.model.cadence import Pace
 from holdfast.model.journal import (
     Aborted,
     Answer,
@@ -26,6 +27,7 @@ from holdfast.model.journal import (
     Happened,
     Intended,
     Interrupted,
+    Kept,
     LoopLeft,
     Noted,
     Pruned,
@@ -36,6 +38,7 @@ from holdfast.model.journal import (
     Retried,
     Saved,
     Started,
+    Streamed,
     TurnEnded,
     Usage,
 )
@@ -45,7 +48,9 @@ from holdfast.model.sections import Degraded
 from holdfast.policy.usage import total
 from holdfast.report.branched import Branched, branched
 from holdfast.report.event import Event, Single, judged, when
+from holdfast.report.saves import Save, is_checkpoint, saved
 from holdfast.report.shown import shown
+from holdfast.report.streams import streamed, superseded
 from holdfast.store.chunks import length
 from holdfast.store.reader import Placed, Reader, Run
 
@@ -79,6 +84,7 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True):
     effects: int
     checkpoints: int
     restarts: int
+    pace: Pace
     branches: int
     model: str | None
     tokens_in: int | None
@@ -110,10 +116,11 @@ def timeline(reader: Reader, run: Run) -> Timeline:
         error=body.error,
         trace=teller.trace if body.error is not None else None,
         turns=teller.turns,
-        steps=_count(events, "step"),
+        steps=_count(events, "step") + _count(events, "stream"),
         effects=_count(events, "effect"),
         checkpoints=teller.checkpoints,
         restarts=run.row.epoch - 1,  # Also those whose turn was run anew on another branch.
+        pace=teller.pace,
         branches=len(reader.branches(run)),
         model=used.model,
         tokens_in=used.tokens_in,
@@ -132,6 +139,7 @@ class _Teller:
         self.events: list[Event] = []
         self.used: list[Usage] = []
         self.trace: str | None = None
+        self.pace = Pace()
         self.turns = self.checkpoints = self.rows = self.bytes = 0
         self._effects: dict[str, int] = {}
         self._row, self._turn = "", -1
@@ -147,6 +155,8 @@ class _Teller:
                 self._pruned(entry)
             elif isinstance(entry, Branched):
                 self._add(branched(entry, self._row))
+            elif isinstance(entry, Streamed):
+                self._streamed(entry)
             else:
                 self._tell(entry)
 
@@ -160,7 +170,7 @@ class _Teller:
                 self._meant(entry)
             case Happened() | Declined():
                 self._settled(entry)
-            case TurnEnded() | Saved() | Based():
+            case TurnEnded() | Saved() | Kept() | Based():
                 self._kept(entry)
             case Finished() | Failed() | Redone() | Redacted() | Incomplete() | Exposed():
                 self._ended(entry)
@@ -187,6 +197,8 @@ class _Teller:
     def _begun(self, entry: Started | Resumed) -> None:
         self._began = entry.at
         is_start = isinstance(entry, Started)
+        if isinstance(entry, Started):
+            self.pace = entry.pace or Pace(checkpoint=entry.cadence)
         self._add(
             Event(
                 kind="started" if is_start else "resumed",
@@ -220,6 +232,18 @@ class _Teller:
             case Noted():
                 event = replace(event, **self._given(entry.value, None))
         self._add(event)
+
+    def _streamed(self, entry: Streamed) -> None:
+        key = repr((entry.call.scope, entry.call.name, entry.call.digest, entry.call.ordinal))
+        known = self._effects.get(key)
+        if known is not None and self.events[known].attempts != entry.attempt:
+            self.events[known] = superseded(self.events[known])
+            known = None
+        if known is None:
+            known = self._effects[key] = len(self.events)
+            self._add(self._call("stream", entry.call))
+        self.events[known] = streamed(self.events[known], entry)
+        self.used.append(Usage(tokens_out=entry.tokens))
 
     def _meant(self, entry: Intended) -> None:
         known = self._effects.get(entry.key)
@@ -267,34 +291,13 @@ class _Teller:
             self.events[known], outcome=entry.how, how=entry.by, value=value
         )
 
-    def _kept(self, entry: TurnEnded | Saved | Based) -> None:
+    def _kept(self, entry: Save) -> None:
         self._seen(entry.turn)
+        self.checkpoints += is_checkpoint(entry)
         event = Event(kind="base", row=self._row, turn=_turn(entry.turn))
-        match entry:
-            case TurnEnded():
-                took_s = None if self._began is None else max(0.0, entry.at - self._began)
-                self._began = entry.at
-                self.checkpoints += entry.mark is not None
-                event = replace(
-                    event,
-                    kind="turn",
-                    at=when(entry.at),
-                    outcome="ended" if entry.mark is None else "checkpoint",
-                    took_s=took_s,
-                    bytes=length(entry.delta or b""),
-                )
-            case Saved():
-                self.checkpoints += 1
-                event = replace(
-                    event,
-                    kind="checkpoint",
-                    at=when(entry.at),
-                    name=entry.mark.label,
-                    bytes=length(entry.state),
-                )
-            case Based():
-                event = replace(event, bytes=length(entry.state))
-        self._add(event)
+        self._add(saved(event, entry, self._began))
+        if isinstance(entry, TurnEnded):
+            self._began = entry.at
 
     def _ended(self, entry: Single) -> None:
         event = Event(kind="finished", row=self._row, at=when(entry.at))

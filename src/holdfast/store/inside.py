@@ -40,13 +40,15 @@ def values_of(entry: journal.Entry) -> Iterator[tuple[str, bytes]]:
     match entry:
         case journal.Answer() | journal.Happened() | journal.Noted():
             yield f"what {entry.call.name} gave", entry.value
+        case journal.Streamed():
+            yield f"items of stream {entry.call.name}", entry.items
         case journal.Intended():
             yield f"arguments of {entry.call.name}", entry.args
         case journal.Started():
             yield "arguments of the run", entry.args
         case journal.Finished():
             yield "result of the run", entry.value
-        case journal.Saved():
+        case journal.Saved() | journal.Kept() if entry.state is not None:
             yield "state at a checkpoint", entry.state
         case branches.Settled():
             yield "note of a rollback", entry.note
@@ -78,7 +80,7 @@ def states_of(entry: journal.Entry) -> Iterator[tuple[str, bytes]]:
     match entry:
         case journal.Based():
             yield "base of the state", entry.state
-        case journal.TurnEnded() | journal.LoopLeft() | journal.Finished() if (
+        case journal.TurnEnded() | journal.LoopLeft() | journal.Kept() | journal.Finished() if (
             entry.delta is not None
         ):
             yield "change of the state", entry.delta

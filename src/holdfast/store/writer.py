@@ -15,9 +15,11 @@ from holdfast.model.journal import (
     Entry,
     Happened,
     Intended,
+    Kept,
     LoopLeft,
     Noted,
     Row,
+    Streamed,
     TurnEnded,
 )
 from holdfast.model.run import RunBody
@@ -30,7 +32,7 @@ from holdfast.store.reader import History, Placed, Run
 from holdfast.store.seal.base import RunSeals, Seals
 
 # Their texts are short forms of arguments, and the model's name: redacted when they were made.
-_CLEAN = frozenset({Answer, Noted, Intended, Happened, TurnEnded, LoopLeft, Based})
+_CLEAN = frozenset({Answer, Noted, Intended, Happened, TurnEnded, LoopLeft, Kept, Based, Streamed})
 
 _encode = msgspec.msgpack.Encoder().encode
 

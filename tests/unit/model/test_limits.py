@@ -1,4 +1,4 @@
-"""What the user asks for: durations, service level, cadence."""
+"""What the user asks for: durations, service level."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from holdfast.model.failure import FailureKind
-from holdfast.model.limits import SLA, Every, Retry, dollars, every, seconds
+from holdfast.model.limits import SLA, Retry, dollars, seconds
 
 
 @pytest.mark.parametrize(
@@ -69,20 +69,10 @@ def test_a_service_level_that_cannot_be_meant_is_refused_where_it_is_written(
         SLA(**wrong)
 
 
-def test_a_cadence_counts_turns() -> None:
-    assert Every(turns=5) == every(turns=5)
-    assert 1 == every().turns
-
-
-@pytest.mark.parametrize("turns", [0, -1, True, 1.5, "2"])
-def test_a_cadence_that_never_comes_is_refused(turns: int) -> None:
-    with pytest.raises(ValueError, match="whole number from 1"):
-        every(turns=turns)
-
-
 def test_limits_come_back_from_their_bytes() -> None:
-    for limit in (SLA(max_recovery="30s", availability=0.5), Every(turns=3)):
-        assert limit == msgspec.msgpack.decode(msgspec.msgpack.encode(limit), type=type(limit))
+    limit = SLA(max_recovery="30s", availability=0.5)
+
+    assert limit == msgspec.msgpack.decode(msgspec.msgpack.encode(limit), type=SLA)
 
 
 @pytest.mark.parametrize(

@@ -81,7 +81,7 @@ def run(
     if input is not None:
         _check(found, args, kwargs)
     chosen = id or f"{name.rpartition('.')[2]}-{secrets.token_hex(6)}"
-    with open_store(config.store, secrets=config.secrets, retention=config.retention) as opened:
+    with open_store(config.store, **config.saving) as opened:
         if input is None and not _is_known(opened, chosen):
             _check(found, args, kwargs)
         if id is None:

@@ -58,10 +58,7 @@ def watch(
     if not modules:
         raise UnknownAgent("of any run", "no module was named")
     teller, stop = _Teller(is_table=config.output == "table"), _Stop()
-    with (
-        open_store(config.store, must_exist=True, retention=config.retention) as opened,
-        stop,
-    ):
+    with open_store(config.store, must_exist=True, **config.saving) as opened, stop:
         try:
             ended = opened.watch(
                 apps=modules,

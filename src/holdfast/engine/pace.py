@@ -1,0 +1,216 @@
+"""Makes the checkpoints that the cadence of a run asks for, and says which answers are waited for.
+
+Between turns a checkpoint is the turn's end, marked. In the middle of one it is an entry of its own
+with what the turn has changed so far, made where the agent's own line of code stands still: when a
+call of it has been answered or, by the clock, while one runs. The state cannot change meanwhile, so
+it is never seen half-changed; in a turn whose threads or tasks ask too, nothing is saved before its
+end. Such an entry rides along with the next commit.
+"""
+
+import threading
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
+
+from holdfast.capture.tracked import plain
+from holdfast.engine import context
+from holdfast.engine.save import seal
+from holdfast.engine.session import Session
+from holdfast.engine.validate import first_fault
+from holdfast.model.cadence import ASYNC, BOUND_S, DURABLE, Pace, never
+from holdfast.model.journal import Kept, Saved, TurnEnded
+from holdfast.policy import adaptive
+from holdfast.policy.adaptive import Learnt, limits_of
+from holdfast.policy.cadence import (
+    TIGHT,
+    Controller,
+    Progress,
+    due,
+    is_timed,
+    is_within_turns,
+)
+from holdfast.store.codec import values
+from holdfast.store.committer import Ticket
+
+_MOVING = nullcontext()
+
+
+class Pacer:
+    """The saving of one life of a run."""
+
+    def __init__(self, session: Session, pace: Pace) -> None:
+        self._session = session
+        self.is_given = pace.checkpoint is not None
+        self._cadence = pace.checkpoint or never()
+        self._snapshots = pace.snapshot or {}
+        self._durability = pace.durability or DURABLE
+        self.is_lazy = self._durability != DURABLE
+        every = [self._cadence, *self._snapshots.values()]
+        self.is_timed = any(map(is_timed, every))
+        self._is_within = any(map(is_within_turns, every))
+        is_adaptive = any(each.is_adaptive for each in every)
+        self._controller = _controller(session) if is_adaptive else None
+        self._gate = threading.Lock()
+        self._still, self._is_told = 0, False
+        self._sides = 0
+        self._oldest: tuple[Ticket, float] | None = None
+        start = _last(session)
+        self._since: dict[str | None, Progress] = dict.fromkeys([None, *self._snapshots], start)
+
+    def end_turn(self, turn: int) -> bool:
+        """A turn ends: whether that is a checkpoint; snapshots that are due ride along."""
+        session, at = self._session, self._progress()
+        for why, only in self._due_snapshots(at, turn):
+            self._snap(why, only, turn)
+        found = due(self._cadence, self._since[None], at, turn=turn, controller=self._controller)
+        self._sides = session.book.sides
+        return found is not None
+
+    def marked(self, took_s: float) -> None:
+        """A checkpoint was made, and held the agent up for so long."""
+        self._since[None] = self._progress()
+        if self._controller is not None:
+            self._controller.saved(took_s)
+
+    def after_call(self) -> None:
+        """A call of the agent has been answered: save if that is due."""
+        is_tight = context.critical.get() is not None and self.is_given
+        if (self._is_within or is_tight) and self._is_alone():
+            self._save_due(is_tight=is_tight)
+
+    def before_effect(self, *, is_reversible: bool) -> None:
+        """An effect is about to be meant; what is saved now stands in the row of its intent."""
+        cadence = self._cadence
+        if context.critical.get() is not None and self.is_given:
+            cadence |= TIGHT
+        if cadence.before_irreversible and not is_reversible and self._is_alone():
+            self._keep("before_irreversible")
+
+    def after_child(self) -> None:
+        """A child has ended; that is a checkpoint unless the run wants none at all."""
+        if (self._cadence != never() or not self.is_given) and self._is_alone():
+            self._keep("on_child")
+
+    def tick(self) -> None:
+        """From the housekeeper: save by the clock while a call of the agent runs."""
+        if self.is_timed:
+            with self._gate:
+                is_alone = self._session.book.sides == self._sides
+                if self._still and not self._is_told and is_alone:
+                    # Once in a call: a hang must not look like progress.
+                    self._is_told = self._save_due(is_tight=False, is_between=False)
+
+    def standing_still(self) -> AbstractContextManager[None]:
+        """A call of the agent's own line runs inside, and its code and state stand still."""
+        return self._stand() if self.is_timed and not self._session.is_side() else _MOVING
+
+    @contextmanager
+    def _stand(self) -> Iterator[None]:
+        with self._gate:
+            self._still += 1
+            self._is_told = False
+        try:
+            yield
+        finally:
+            with self._gate:  # A save that has begun is finished first.
+                self._still -= 1
+
+    def waits_for(self, ticket: Ticket) -> bool:
+        """Whether an answer is given only once its row is durable."""
+        if self._durability == DURABLE or context.critical.get() is not None:
+            return True
+        if self._durability == ASYNC:
+            return False
+        now = self._session.clock.monotonic()
+        if self._oldest is None or self._oldest[0].is_over:
+            self._oldest = ticket, now
+        return now - self._oldest[1] >= BOUND_S
+
+    def _is_alone(self) -> bool:
+        """Whether only the agent's own line of code is at work in this turn, and asks."""
+        session = self._session
+        return session.book.sides == self._sides and not session.is_side()
+
+    def _save_due(self, *, is_tight: bool, is_between: bool = True) -> bool:
+        """Save what is due, and say whether anything was."""
+        at = self._progress()
+        cadence = self._cadence | TIGHT if is_tight else self._cadence
+        snapshots = self._due_snapshots(at, None)
+        for why, only in snapshots:
+            self._snap(why, only, self._session.turn)
+        since, controller = self._since[None], self._controller
+        found = due(cadence, since, at, controller=controller, is_between=is_between)
+        if found is not None:
+            self._keep(found)
+        return bool(snapshots) or found is not None
+
+    def _due_snapshots(self, at: Progress, turn: int | None) -> list[tuple[str, list[str]]]:
+        """The sections whose snapshot is due; those of one rule make one snapshot."""
+        found: dict[str, list[str]] = {}
+        for section, cadence in self._snapshots.items():
+            since = self._since[section]
+            why = due(cadence, since, at, turn=turn, controller=self._controller, is_between=False)
+            if why is not None:
+                self._since[section] = at
+                if section in self._session.state.root:
+                    found.setdefault(why, []).append(section)
+        return list(found.items())
+
+    def _keep(self, why: str) -> None:
+        """Save the state as it is now; a state that cannot be saved is told at the turn's end."""
+        session = self._session
+        began = session.clock.monotonic()
+        try:
+            session.sections.capture()
+            if first_fault(session.validators, session.state.root) is not None:
+                return
+            with session.state.lock:  # Change and hash are of the same moment.
+                mark = seal(session, session.state.root, began)
+                delta = session.state.delta()
+        except Exception:  # noqa: BLE001 also what the user's `capture` raises
+            return
+        now, used, steps = session.clock.now(), session.used, session.steps
+        session.pend(Kept(session.turn, now, mark, why, delta, used, steps))
+        self.marked(session.clock.monotonic() - began)
+
+    def _snap(self, why: str, only: list[str], turn: int) -> None:
+        session = self._session
+        began = session.clock.monotonic()
+        try:
+            session.sections.capture()
+            with session.state.lock:
+                state: dict[Any, Any] = plain({name: session.state.root[name] for name in only})
+                data = values.encode(state, path="state")
+                mark = seal(session, state, began)
+        except Exception:  # noqa: BLE001 as above
+            return
+        now, used, steps = session.clock.now(), session.used, session.steps
+        kept = session.reader.chunks.keep(data)
+        session.pend(Kept(turn, now, mark, why, None, used, steps, only, kept))
+
+    def _progress(self) -> Progress:
+        session = self._session
+        used = session.used
+        tokens = (used.tokens_in or 0) + (used.tokens_out or 0)
+        return Progress(steps=session.steps, tokens=tokens, now=session.clock.monotonic())
+
+
+def _controller(session: Session) -> Controller:
+    """What learns the best interval; it begins with what the run's own history says."""
+    run = session.writer.run
+    worked_s = max(0.0, session.clock.now() - run.body.created)
+    learnt = Learnt(failures=run.row.epoch - 1, worked_s=worked_s)
+    limits = limits_of(session.care.sla, detect_s=0.0)
+    return adaptive.Controller(session.clock.monotonic(), learnt=learnt, limits=limits)
+
+
+def _last(session: Session) -> Progress:
+    """How far the run was at its newest checkpoint, as its journal says; its clock begins now."""
+    now = session.clock.monotonic()
+    found = Progress(now=now)
+    for placed in () if session.history is None else session.history.rows:
+        for entry in placed.row.entries:
+            if isinstance(entry, TurnEnded | Saved | Kept) and entry.mark is not None:
+                tokens = (entry.used.tokens_in or 0) + (entry.used.tokens_out or 0)
+                found = Progress(steps=entry.steps, tokens=tokens, now=now)
+    return found

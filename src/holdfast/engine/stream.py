@@ -1,0 +1,336 @@
+"""A stream: recorded as it arrives, and continued from what is recorded.
+
+Items are handed on at once and recorded together: after so many tokens, with whatever the run
+records next, and after a second at the latest. So a crash costs at most the items since the last
+record, and nothing the agent has done since it read an item stands without that item. What is
+recorded is yielded again without a call; then `fn` goes on from it if it takes `prefix`. One that
+does not is called anew: the partial answer stays in the journal, with its cost, and counts no more.
+"""
+
+import inspect
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from itertools import accumulate
+from typing import Any
+
+import msgspec
+
+from holdfast import failpoint
+from holdfast.engine.book import place
+from holdfast.engine.call import StepSpec, raise_again
+from holdfast.engine.drive import Commit, Invoke, Recorded, adrive, drive
+from holdfast.engine.faults import is_cancelled
+from holdfast.engine.line import present
+from holdfast.engine.patience import limit_of
+from holdfast.engine.question import Shape, name_of, show
+from holdfast.engine.reading import Record
+from holdfast.engine.session import Frame
+from holdfast.errors import Diverged, StreamOpen, UsageError
+from holdfast.model.journal import ENDED, LEFT, Call, Raised, Streamed, Usage
+from holdfast.policy.usage import total
+from holdfast.store.codec import values
+from holdfast.store.codec.vault import guarded
+from holdfast.store.codec.veil import redact
+from holdfast.store.reader import Reader
+
+PREFIX = "prefix"
+NAME_CHARS_MAX = 100
+SPILL_S = 1.0
+"""Items that wait for a record longer than this are recorded by the housekeeper."""
+END = object()
+
+TokensFn = Callable[[Any], int]
+
+
+class StreamSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """A stream as asked for: the step it is, after how many tokens to record, how to count them."""
+
+    step: StepSpec
+    every: int
+    tokens: TokensFn | None
+    takes_prefix: bool
+
+
+def spec_of(
+    fn: Callable[..., Any],
+    name: str | None,
+    every: int,
+    tokens: TokensFn | None,
+    timeout: float | str | None,
+) -> StreamSpec:
+    """What `run.stream` is asked for; refused at its line if it cannot be meant."""
+    if type(every) is not int or every < 1:
+        msg = f"every= of a stream is a whole number of tokens from 1, not {every!r}"
+        raise UsageError(msg)
+    if name is not None and (type(name) is not str or not 0 < len(name) <= NAME_CHARS_MAX):
+        msg = f"the name of a stream is a text of at most {NAME_CHARS_MAX} characters"
+        raise UsageError(msg)
+    takes_prefix = PREFIX in inspect.signature(fn).parameters
+    called = redact(name) if name else name_of(fn)
+    shape = Shape(called, fn, (PREFIX,) if takes_prefix else ())
+    step = StepSpec(fn=fn, shape=shape, limit_s=limit_of(timeout))
+    return StreamSpec(step=step, every=every, tokens=tokens, takes_prefix=takes_prefix)
+
+
+def begin(
+    spec: StreamSpec, here: Frame, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> "Stream | AsyncStream":
+    """The stream, for `for` or for `async for`."""
+    if PREFIX in kwargs:
+        msg = f"prefix= of {spec.step.shape.name} is what is recorded of the stream; leave it out"
+        raise UsageError(msg)
+    given = {**kwargs, PREFIX: []} if spec.takes_prefix else kwargs
+    question = spec.step.shape.question(args, given)
+    flow = Flow(spec, here, here.session.ask(question, here), (args, kwargs))
+    return AsyncStream(flow) if is_async(spec.step.fn) else Stream(flow)
+
+
+class Flow:
+    """One stream of a life of a run: what is recorded of it, and what arrives."""
+
+    def __init__(
+        self,
+        spec: StreamSpec,
+        here: Frame,
+        asked: tuple[Call, Record | None],
+        given: tuple[tuple[Any, ...], Mapping[str, Any]],
+    ) -> None:
+        self.call, record = asked
+        self._spec, self._here, self._given = spec, here, given
+        self._session = here.session
+        self._frame = Frame(here.session, spec.step.shape.name, self.call)
+        self._owner = present()
+        self._buffer: list[Any] = []
+        self._tokens = 0
+        self._since = self._began = here.session.clock.monotonic()
+        self._source: Any = None
+        parts = [] if record is None else record.parts
+        self._raised = record.entry if record and isinstance(record.entry, Raised) else None
+        self._how = parts[-1].how if parts else ""
+        self._attempt = parts[-1].attempt if parts else 1
+        self._part = len(parts)
+        self.is_over = False
+        is_replay = self._raised is not None or self._how in (ENDED, LEFT)
+        if parts and not is_replay and not spec.takes_prefix:
+            parts, self._part, self._attempt = [], 0, self._attempt + 1
+        again = [item for part in parts for item in items_of(self._session.reader, part)]
+        self._again = deque(again)
+        self._prefix = again
+        if not is_replay:
+            self._session.streams.append(self)
+
+    def advance(self) -> Recorded:
+        """The next item, or `END` once all of it is recorded."""
+        self._session.refuse_if_stopped()
+        if self._again:
+            return self._again.popleft()
+        if self.is_over:
+            return END
+        if self._how or self._raised is not None:
+            return (yield from self._replayed())
+        pull = self._apull if self._is_async else self._pull
+        try:
+            item = yield Invoke(self._frame, pull, (), {}, self._spec.step.limit_s)
+            is_full = item is not END and self._take(item)
+        except BaseException as error:
+            self._failed(error)
+            raise
+        if item is END:
+            yield from self._end()
+        elif is_full:
+            yield from self._record()
+        return item
+
+    @property
+    def _is_async(self) -> bool:
+        return is_async(self._spec.step.fn)
+
+    def _replayed(self) -> Recorded:
+        """All that was recorded was yielded again; what came then."""
+        session, call = self._session, self.call
+        self.is_over = True
+        if self._raised is not None:
+            return (yield from raise_again(self._spec.step, self._here, self._raised))
+        session.book.received(call.scope)
+        if self._how == LEFT:
+            was = f"{show(call.name, call.asked)}, left after {len(self._prefix)} items"
+            raise session.stop(Diverged(session.id, place(call.scope), was, "more of it"))
+        return END
+
+    def _pull(self) -> object:
+        if self._source is None:
+            found = self._call()
+            if not hasattr(found, "__iter__"):
+                msg = f"stream {self.call.name} gave {type(found).__name__}, which is no iterable"
+                raise UsageError(msg)
+            self._source = iter(found)
+        return next(self._source, END)
+
+    async def _apull(self) -> object:
+        if self._source is None:
+            found = self._call()
+            self._source = aiter(await found if inspect.isawaitable(found) else found)
+        return await anext(self._source, END)
+
+    def _call(self) -> Any:  # noqa: ANN401 the user's own iterator
+        args, kwargs = self._given
+        if self._spec.takes_prefix:
+            kwargs = {**kwargs, PREFIX: list(self._prefix)}
+        return self._spec.step.fn(*args, **kwargs)
+
+    def _take(self, item: object) -> bool:
+        """Keep an item; whether it is time to record."""
+        count = 1 if self._spec.tokens is None else self._spec.tokens(item)
+        if type(count) is not int or count < 0:
+            msg = f"tokens= of stream {self.call.name} gave {count!r}; it counts an item's tokens"
+            raise UsageError(msg)
+        if type(item) is not str:
+            values.encode(item, path=f"an item of stream {self.call.name}")  # Refused by itself.
+        with self._session.lock:
+            if not self._buffer:
+                self._since = self._session.clock.monotonic()
+            self._buffer.append(item)
+            self._tokens += count
+            return self._tokens >= self._spec.every
+
+    def is_old(self, now: float) -> bool:
+        """Whether items wait for a record too long."""
+        return bool(self._buffer) and now - self._since >= SPILL_S
+
+    def spill(self, how: str = "") -> None:
+        """Let what has arrived ride along with the next commit."""
+        with self._session.lock:
+            if not self._buffer and not how:
+                return
+            session, count = self._session, len(self._buffer)
+            with guarded(session.guard):
+                path = f"an item of stream {self.call.name}"
+                data = session.reader.chunks.keep(values.encode(_packed(self._buffer), path=path))
+            now, took_s = session.clock.now(), session.clock.monotonic() - self._began
+            session.pend(
+                Streamed(
+                    self.call,
+                    now,
+                    self._attempt,
+                    self._part,
+                    data,
+                    count,
+                    self._tokens,
+                    how,
+                    took_s,
+                )
+            )
+            session.used = total([session.used, Usage(tokens_out=self._tokens)])
+            self._part += 1
+            self._buffer, self._tokens = [], 0
+
+    def _record(self) -> Recorded:
+        """Record what has arrived, durably, while the stream is open."""
+        self.spill()
+        ticket = self._session.queue()
+        failpoint.reach("stream.recording")
+        if ticket is not None and self._session.pacer.waits_for(ticket):
+            yield Commit(self._here, ticket)
+        failpoint.reach("stream.recorded")
+        self._session.pacer.after_call()
+
+    def _end(self) -> Recorded:
+        """All of it has arrived: the answer is final once that is recorded."""
+        self._close()
+        self.spill(ENDED)
+        ticket = self._session.queue()
+        failpoint.reach("stream.ending")
+        if ticket is not None and self._session.pacer.waits_for(ticket):
+            yield Commit(self._here, ticket)
+        failpoint.reach("stream.ended")
+        self._session.pacer.after_call()
+
+    def _failed(self, error: BaseException) -> None:
+        """What it raised is recorded with whatever the run does next, after what it gave."""
+        session = self._session
+        if session.stopped is not None:
+            return
+        if isinstance(error, Exception) or (is_cancelled(error) and not self.call.is_side):
+            self.is_over = True
+            if self in session.streams:
+                session.streams.remove(self)
+            self.spill()
+            took_s = session.clock.monotonic() - self._began
+            session.raised(self.call, error, took_s, self._spec.step.raises)
+
+    def _close(self) -> None:
+        self.is_over = True
+        if self in self._session.streams:
+            self._session.streams.remove(self)
+        self._session.book.received(self.call.scope)
+
+    def leave(self) -> None:
+        """The agent goes on without the rest."""
+        session = self._session
+        if self.is_over or session.is_over or session.stopped is not None:
+            return
+        is_new = self in session.streams
+        self._close()
+        if is_new:
+            self.spill(LEFT)
+
+    def refuse_effect(self, effect: str) -> None:
+        """Whoever reads a stream does nothing for good before its answer is final."""
+        if not self.is_over and self._owner == present():
+            raise StreamOpen(effect, self.call.name)
+
+
+class Stream(Iterator[Any]):
+    """What `run.stream` gives: an iterator over the items."""
+
+    def __init__(self, flow: Flow) -> None:
+        self._flow = flow
+
+    def __next__(self) -> Any:  # noqa: ANN401 the user's own items
+        item = drive(self._flow.advance())
+        if item is END:
+            raise StopIteration
+        return item
+
+    def __del__(self) -> None:
+        self._flow.leave()  # CPython lets go of a loop's iterator right when the loop is left.
+
+
+class AsyncStream(AsyncIterator[Any]):
+    """The same for `async for`."""
+
+    def __init__(self, flow: Flow) -> None:
+        self._flow = flow
+
+    async def __anext__(self) -> Any:  # noqa: ANN401 the user's own items
+        item = await adrive(self._flow.advance())
+        if item is END:
+            raise StopAsyncIteration
+        return item
+
+    def __del__(self) -> None:
+        self._flow.leave()
+
+
+def is_async(fn: Callable[..., Any]) -> bool:
+    """Whether a stream of this function is read by `async for`."""
+    return inspect.isasyncgenfunction(fn) or inspect.iscoroutinefunction(fn)
+
+
+def items_of(reader: Reader, part: Streamed) -> list[Any]:
+    """The items that a record of a stream holds."""
+    found = reader.value(part.items)
+    if isinstance(found, dict):
+        text, sizes = found["text"], found["sizes"]
+        if len(text) != sum(sizes):  # Something in it was redacted: the cuts are not known.
+            return [text]
+        return [text[end - size : end] for end, size in zip(accumulate(sizes), sizes, strict=True)]
+    assert isinstance(found, list)
+    return found
+
+
+def _packed(items: list[Any]) -> object:
+    """Text is kept in one piece, so that a secret is found that came in several."""
+    if len(items) > 1 and all(type(item) is str for item in items):
+        return {"text": "".join(items), "sizes": [len(item) for item in items]}
+    return list(items)

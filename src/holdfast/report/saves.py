@@ -1,0 +1,53 @@
+"""Saves in the story of a run: ends of turns, checkpoints, snapshots, bases."""
+
+from typing import TypeAlias
+
+from msgspec.structs import replace
+
+from holdfast.model.journal import Based, Kept, Saved, TurnEnded
+from holdfast.report.event import Event, when
+from holdfast.store.chunks import length
+
+Save: TypeAlias = TurnEnded | Saved | Kept | Based
+
+
+def is_checkpoint(entry: Save) -> bool:
+    """Whether the whole state can be found again there by a name."""
+    match entry:
+        case TurnEnded():
+            return entry.mark is not None
+        case Saved():
+            return True
+        case Kept():
+            return entry.only is None
+        case Based():
+            return False
+
+
+def saved(event: Event, entry: Save, began: float | None) -> Event:
+    """The event of a save; `began` is when the turn did."""
+    match entry:
+        case TurnEnded():
+            return replace(
+                event,
+                kind="turn",
+                at=when(entry.at),
+                outcome="ended" if entry.mark is None else "checkpoint",
+                took_s=None if began is None else max(0.0, entry.at - began),
+                bytes=length(entry.delta or b""),
+            )
+        case Saved():
+            bytes_ = length(entry.state)
+            label = entry.mark.label
+            return replace(event, kind="checkpoint", at=when(entry.at), name=label, bytes=bytes_)
+        case Kept():
+            return replace(
+                event,
+                kind="checkpoint" if entry.only is None else "snapshot",
+                at=when(entry.at),
+                name=None if entry.only is None else ", ".join(entry.only),
+                how=entry.why,
+                bytes=length(entry.state or entry.delta or b""),
+            )
+        case Based():
+            return replace(event, bytes=length(entry.state))

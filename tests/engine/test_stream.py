@@ -1,0 +1,449 @@
+"""A stream is recorded as it arrives, continued from what is recorded, and final at its end."""
+
+import asyncio
+import threading
+import time
+from collections.abc import AsyncIterator, Iterator, Sequence
+from typing import Any
+
+import pytest
+
+import holdfast
+from holdfast.engine.stream import SPILL_S
+from holdfast.model.journal import Raised, Streamed
+from holdfast.testing.fakes import ManualClock
+from tests.engine.kit import RUN, Crash, Stage, World, moments
+
+WORDS = [f"w{n} " for n in range(10)]
+
+
+class Model:
+    """Yields words; dies before the n-th, and counts what was really generated."""
+
+    def __init__(self) -> None:
+        self.generated: list[str] = []
+        self.calls: list[int] = []
+        self.dies_at: int | None = None
+        self.raises_at: int | None = None
+
+    def go_on(self, prompt: str, prefix: Sequence[str] = ()) -> Iterator[str]:
+        assert prompt == "hello"
+        yield from self._from(len(prefix))
+
+    def anew(self, prompt: str) -> Iterator[str]:
+        assert prompt == "hello"
+        yield from self._from(0)
+
+    async def ago_on(self, prompt: str, prefix: Sequence[str] = ()) -> AsyncIterator[str]:
+        for word in self.go_on(prompt, prefix):
+            await asyncio.sleep(0)
+            yield word
+
+    def _from(self, start: int) -> Iterator[str]:
+        self.calls.append(start)
+        for at in range(start, len(WORDS)):
+            if at == self.dies_at:
+                self.dies_at = None
+                raise Crash
+            if at == self.raises_at:
+                self.raises_at = None
+                raise ConnectionResetError
+            self.generated.append(WORDS[at])
+            yield WORDS[at]
+
+
+@pytest.fixture
+def model() -> Model:
+    return Model()
+
+
+def reader(fn: Any, every: int = 3, **how: Any) -> holdfast.Agent[..., Any]:  # noqa: ANN401 any stream
+    @holdfast.agent
+    def agent(run: holdfast.Run) -> str:
+        return "".join(run.stream(fn, "hello", every=every, name="chat", **how))
+
+    return agent
+
+
+def parts(stage: Stage) -> list[tuple[int, int, str]]:
+    """Of each record of a stream: the attempt, how many items it holds, how it is over."""
+    return [(e.attempt, e.count, e.how) for e in stage.journal() if isinstance(e, Streamed)]
+
+
+def test_records_reach_the_journal_while_the_stream_is_open(stage: Stage, model: Model) -> None:
+    seen: list[int] = []
+
+    @holdfast.agent
+    def agent(run: holdfast.Run) -> list[str]:
+        words = []
+        for word in run.stream(model.anew, "hello", every=4):
+            words.append(word)
+            seen.append(sum(count for _, count, _ in parts(stage)))
+        return words
+
+    assert WORDS == stage.live(agent)
+    assert [0, 0, 0, 4, 4, 4, 4, 8, 8, 8] == seen
+    assert [(1, 4, ""), (1, 4, ""), (1, 2, "ended")] == parts(stage)
+
+
+@pytest.mark.parametrize("dies_at", range(10))
+def test_a_stream_goes_on_from_its_recorded_prefix(
+    stage: Stage, model: Model, dies_at: int
+) -> None:
+    model.dies_at = dies_at
+    stage.die(reader(model.go_on))
+
+    assert "".join(WORDS) == stage.live(reader(model.go_on))
+
+    # An error leaves time to record what has arrived.
+    assert [0, dies_at] == model.calls
+    assert WORDS == model.generated
+
+
+def test_one_that_takes_no_prefix_is_called_anew_and_the_partial_answer_is_kept(
+    stage: Stage, model: Model
+) -> None:
+    model.dies_at = 8
+    stage.die(reader(model.anew))
+
+    assert "".join(WORDS) == stage.live(reader(model.anew))
+
+    assert [0, 0] == model.calls
+    first, second = [(1, 3, ""), (1, 3, ""), (1, 2, "")], [(2, 3, "")] * 3
+    assert [*first, *second, (2, 1, "ended")] == parts(stage)
+
+
+def test_a_stream_that_is_over_is_replayed_without_a_call(stage: Stage, model: Model) -> None:
+    lives: list[list[str]] = []
+
+    @holdfast.agent
+    def agent(run: holdfast.Run) -> None:
+        lives.append(list(run.stream(model.anew, "hello", every=3)))
+        if len(lives) == 1:
+            raise Crash
+
+    stage.die(agent)
+    stage.live(agent)
+
+    assert [WORDS, WORDS] == lives
+    assert [0] == model.calls
+
+
+def test_killed_after_each_record_nothing_recorded_is_generated_again(
+    stage: Stage, model: Model
+) -> None:
+    taken = list(moments(stage, reader(model.go_on, every=1), outside=lambda: len(model.generated)))
+
+    for name, moment, before in taken:
+        survivor = Model()
+        assert "".join(WORDS) == moment.live(reader(survivor.go_on, every=1))
+        again = before + len(survivor.generated) - len(WORDS)
+        assert 0 <= again <= 1, name
+    names = [name for name, _, _ in taken]
+    assert len(WORDS) == names.count("stream.recorded")
+    assert 1 == names.count("stream.ended")
+
+
+def test_an_asynchronous_stream_goes_on_alike(stage: Stage, model: Model) -> None:
+    @holdfast.agent
+    async def agent(run: holdfast.Run) -> str:
+        words = []
+        async for word in run.stream(model.ago_on, "hello", every=3):
+            words.append(word)  # noqa: PERF401 the loop is what is tried
+        return "".join(words)
+
+    model.dies_at = 7
+    stage.die(agent)
+
+    assert "".join(WORDS) == stage.live(agent)
+    assert [0, 7] == model.calls
+
+
+def test_a_token_is_what_tokens_counts(stage: Stage) -> None:
+    def chunks() -> Iterator[dict[str, Any]]:
+        for size in (5, 5, 1, 9):
+            yield {"text": "x" * size, "n": size}
+
+    @holdfast.agent
+    def agent(run: holdfast.Run) -> int | None:
+        for _ in run.stream(chunks, every=10, tokens=lambda chunk: chunk["n"]):
+            pass
+        return run.usage().tokens_out
+
+    assert 20 == stage.live(agent)
+    assert [(1, 2, ""), (1, 2, ""), (1, 0, "ended")] == parts(stage)
+
+
+def test_what_the_agent_read_stands_before_what_it_does_next(
+    stage: Stage, model: Model, world: World
+) -> None:
+    @holdfast.step
+    def look(word: str) -> str:
+        return world.ask(word)
+
+    @holdfast.agent
+    def agent(run: holdfast.Run) -> list[str]:
+        return [look(word) for word in run.stream(model.go_on, "hello", every=1000)]
+
+    world.dies_at = WORDS[6]
+    stage.die(agent)
+    world.dies_at = None
+
+    assert [f"{word}#{1 + (at == 6)}" for at, word in enumerate(WORDS)] == stage.live(agent)
+    assert [0, 7] == model.calls
+
+
+def test_no_effect_is_done_on_a_partial_answer(stage: Stage, model: Model) -> None:
+    done: list[str] = []
+
+    @holdfast.effect
+    def pay(word: str) -> None:
+        done.append(word)
+
+    @holdfast.agent
+    def agent(run: holdfast.Run) -> None:
+        for word in run.stream(model.anew, "hello"):
+            pay(word)
+
+    error = stage.fault(agent)
+
+    assert isinstance(error, holdfast.StreamOpen)
+    assert "effect test_no" in str(error)
+    assert [] == done
+
+
+def test_an_effect_is_done_once_the_answer_is_final_or_left(stage: Stage, model: Model) -> None:
+    done: list[str] = []
+
+    @holdfast.effect
+    def pay(word: str) -> None:
+        done.append(word)
+
+    @holdfast.agent
+    def agent(run: holdfast.Run) -> None:
+        for word in run.stream(model.anew, "hello"):
+            if word == WORDS[4]:
+                break
+        pay(word)
+        *_, last = run.stream(model.anew, "hello")
+        pay(last)
+
+    stage.live(agent)
+
+    assert [WORDS[4], WORDS[9]] == done
+    assert [(1, 5, "left"), (1, 10, "ended")] == parts(stage)
+
+
+def test_a_stream_that_was_left_is_left_again_on_a_replay(stage: Stage, model: Model) -> None:
+    lives: list[int] = []
+
+    @holdfast.agent
+    def agent(run: holdfast.Run, more: int = 0) -> str:
+        lives.append(more)
+        words = []
+        for word in run.stream(model.anew, "hello"):
+            words.append(word)
+            if len(words) == 5 + (len(lives) == 3):
+                break
+        answer = run.call("-".join, words)
+        if len(lives) < 3:
+            raise Crash
+        return answer
+
+    stage.die(agent)
+    stage.die(agent)
+
+    assert [0] == model.calls
+    error = stage.fault(agent)
+    assert isinstance(error, holdfast.Diverged)
+    assert "left after 5 items" in str(error)
+
+
+def test_an_error_in_a_stream_that_the_agent_went_past_is_raised_again(
+    stage: Stage, model: Model
+) -> None:
+    lives: list[list[str]] = []
+
+    @holdfast.agent
+    def agent(run: holdfast.Run) -> None:
+        words: list[str] = []
+        lives.append(words)
+        try:
+            words.extend(run.stream(model.anew, "hello"))
+        except ConnectionResetError:
+            words.append("cut")
+        run.call("-".join, words)
+        if len(lives) == 1:
+            raise Crash
+
+    model.raises_at = 4
+    stage.die(agent)
+    stage.live(agent)
+
+    assert [[*WORDS[:4], "cut"]] * 2 == lives
+    assert [0] == model.calls
+
+
+def test_a_cut_stream_that_ended_the_run_goes_on_from_what_it_gave(
+    stage: Stage, model: Model
+) -> None:
+    model.raises_at = 4
+    error = stage.fault(reader(model.go_on, every=1000))
+
+    assert isinstance(error.__cause__, ConnectionResetError)
+    assert "".join(WORDS) == stage.restart(reader(model.go_on, every=1000))
+    assert [0, 4] == model.calls
+    assert ["Raised"] == [type(e).__name__ for e in stage.journal() if isinstance(e, Raised)]
+
+
+def test_an_item_that_comes_too_late_is_a_timeout(stage: Stage) -> None:
+    gate = threading.Event()
+
+    def hangs() -> Iterator[int]:
+        yield 1
+        gate.wait(30)
+
+    @holdfast.agent
+    def agent(run: holdfast.Run) -> int:
+        return sum(run.stream(hangs, timeout="100ms"))
+
+    error = stage.fault(agent)
+    gate.set()
+
+    assert isinstance(error.__cause__, holdfast.CallTimedOut)
+
+
+def test_items_that_wait_for_their_record_are_recorded_after_a_second(tmp_path: Any) -> None:  # noqa: ANN401 a path
+    clock = ManualClock()
+    stage = Stage(tmp_path / "store", clock)
+    seen: list[int] = []
+
+    def slow() -> Iterator[int]:
+        yield 1
+        clock.advance(SPILL_S)
+        until = time.monotonic() + 20
+        while not parts(stage) and time.monotonic() < until:
+            time.sleep(0.02)
+        seen.append(len(parts(stage)))
+
+    @holdfast.agent
+    def agent(run: holdfast.Run) -> int:
+        return sum(run.stream(slow))
+
+    assert 1 == stage.live(agent)
+    assert [1] == seen
+
+
+def test_others_read_a_stream_while_it_is_written(stage: Stage, model: Model) -> None:
+    read: list[str] = []
+    offsets: list[str] = []
+
+    def follow() -> None:
+        with stage.open() as store:
+            read.extend(store.stream(RUN, "chat"))
+            offsets.extend(store.stream(RUN, offset=8, follow=False))
+
+    @holdfast.agent
+    def agent(run: holdfast.Run) -> None:
+        for word in run.stream(model.anew, "hello", every=1, name="chat"):
+            if word == WORDS[2]:
+                thread.start()
+            until = time.monotonic() + 20
+            while word == WORDS[6] and len(read) < 3 and time.monotonic() < until:
+                time.sleep(0.01)
+
+    thread = threading.Thread(target=follow)
+    stage.live(agent)
+    thread.join()
+
+    assert WORDS == read
+    assert WORDS[8:] == offsets
+
+
+def test_whoever_reads_a_stream_is_told_that_it_was_begun_anew(stage: Stage, model: Model) -> None:
+    model.dies_at = 5
+    stage.die(reader(model.anew, every=1))
+    with stage.open() as store:
+        assert WORDS[:5] == list(store.stream(RUN, "chat"))
+        following = store.stream(RUN, "chat")
+        first = next(following)
+        stage.live(reader(model.anew, every=1))
+
+        with pytest.raises(holdfast.StreamReset, match="begun anew after"):
+            list(following)
+        assert WORDS[0] == first
+        assert WORDS == list(store.stream(RUN, "chat"))
+
+
+def test_a_name_that_no_stream_has_is_refused_with_those_there_are(
+    stage: Stage, model: Model
+) -> None:
+    stage.live(reader(model.anew))
+
+    with stage.open() as store, pytest.raises(holdfast.UnknownStream, match="it has: chat"):
+        list(store.stream(RUN, "talk"))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [
+        ({"every": 0}, "whole number of tokens from 1"),
+        ({"name": ""}, "a text of at most"),
+        ({"tokens": len, "prefix": []}, "leave it out"),
+        ({"timeout": "soon"}, "is not a duration"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(
+    stage: Stage, model: Model, wrong: dict[str, Any], why: str
+) -> None:
+    @holdfast.agent
+    def agent(run: holdfast.Run) -> list[str]:
+        return list(run.stream(model.go_on, "hello", **wrong))
+
+    with pytest.raises(holdfast.UsageError, match=why):
+        stage.live(agent)
+
+
+def test_a_secret_that_comes_in_pieces_does_not_reach_the_disk(stage: Stage) -> None:
+    secret = "sk-ant-api03-" + "Zx9" * 30
+    pieces = [secret[at : at + 5] for at in range(0, len(secret), 5)]
+
+    @holdfast.agent
+    def agent(run: holdfast.Run) -> int:
+        return len("".join(run.stream(lambda: iter(pieces), name="leak")))
+
+    assert len(secret) == stage.live(agent)
+    assert "Redacted" in stage.kinds()
+    stored = b"".join(file.read_bytes() for file in stage.path.rglob("*") if file.is_file())
+    assert secret[20:40].encode() not in stored
+
+
+def test_a_stream_counts_as_tokens_for_the_cadence(stage: Stage, model: Model) -> None:
+    @holdfast.agent(checkpoint=holdfast.every(tokens=6))
+    def agent(run: holdfast.Run) -> None:
+        run.state["text"] = ""
+        for word in run.stream(model.go_on, "hello", every=2):
+            run.state["text"] += word
+
+    stage.live(agent)
+
+    with stage.open() as store:
+        [point, *_] = store.checkpoints(RUN)
+        assert "".join(WORDS[:5]) == store.restore(point)[1]["text"]
+        fork = store.fork(RUN, at=point)
+        store.run(agent, id=fork.id)
+        assert [0, 6] == model.calls
+
+
+def test_a_stream_that_turns_end_inside_of_is_left_there(stage: Stage, model: Model) -> None:
+    @holdfast.agent
+    def agent(run: holdfast.Run) -> None:
+        for turn in run.turns():
+            words = run.stream(model.anew, "hello", name=f"chat {turn}")
+            next(words)
+            if turn == 1:
+                break
+
+    stage.live(agent)
+
+    assert [(1, 1, "left"), (1, 1, "left")] == parts(stage)
