@@ -15,6 +15,7 @@ from holdfast.clock import Clock
 from holdfast.engine import lacks
 from holdfast.engine.book import Book
 from holdfast.engine.care import Care
+from holdfast.engine.faces import Flowing, Saving
 from holdfast.engine.faults import describe, mark, marks, to_error
 from holdfast.engine.fence import Fence
 from holdfast.engine.line import Line
@@ -63,9 +64,6 @@ from holdfast.store.writer import RunWriter
 
 if TYPE_CHECKING:
     import asyncio
-
-    from holdfast.engine.pace import Pacer
-    from holdfast.engine.stream import Flow
 else:
     asyncio = OnDemand("asyncio")
 
@@ -107,7 +105,7 @@ class Session:
         self.state.base()  # Changes count from the empty state.
         self.state.locate(None)
         self.sections = Sections(self)
-        self.pacer: Pacer  # Whoever begins the life says how it is saved.
+        self.pacer: Saving  # Whoever begins the life says how it is saved.
         self.scope: int = OUTSIDE
         self.turn = -1
         self.used = Usage()
@@ -122,7 +120,7 @@ class Session:
         self.is_over = False
         self.doing: dict[str, Call] = {}
         self.ledger: Ledger | None = None
-        self.streams: list[Flow] = []
+        self.streams: list[Flowing] = []
         self._pending: list[Entry] = []
         self.pending_serial = 0
         self._last: Ticket | None = None
