@@ -1,6 +1,7 @@
 """A support agent under a promise: 99.9 % available, on its way again within 30 s of a failure.
 
-Play it with `python examples/support.py`.
+Play it with `python examples/support.py`; put it under every fault there is, from the directory it
+is in, with `holdfast drill run support:support --scenario support.toml`.
 
 The task takes three minutes in the original and three seconds here. On the way the model is
 overloaded, a tool hangs, and the process is killed; the customer gets one answer and one refund.
@@ -12,6 +13,7 @@ import threading
 from pathlib import Path
 
 import holdfast
+from holdfast.drill import fake
 
 MAIL, LEDGER = Path("mail.txt"), Path("refunds.txt")
 PACE_S = 0.15  # a turn; 9 s in the original
@@ -80,8 +82,14 @@ def answer(customer: str, text: str, *, idempotency_key: str = "") -> None:
         MAIL.write_text(f"{sent}{idempotency_key} {customer}: {text}\n")
 
 
+def room_comes_back(error: object) -> str | None:
+    """Here a full disk passes by itself: a job clears it every few seconds."""
+    return "transient" if isinstance(error, holdfast.StoreUnwritable) else None
+
+
 @holdfast.agent(
     checkpoint=holdfast.every(turns=1),
+    classify=room_comes_back,
     sla=holdfast.SLA(
         availability=0.999,
         max_recovery="30s",
@@ -107,6 +115,30 @@ def support(run: holdfast.Run, customer: str) -> str:
             break
     answer(customer, "your money is on its way")
     return f"{len(run.state['notes'])} notes, 1 refund, 1 answer"
+
+
+# What stands in for the world in a drill; the pauses are those of the real thing.
+def a_model(turn: int) -> str:
+    """A model that thinks for three seconds and words its answer by chance."""
+    fake.pause(3.0)
+    return f"{QUESTIONS[turn]}: {fake.chance().choice(['done', 'settled', 'seen to'])}"
+
+
+def a_stock(item: str) -> int:
+    """A tool that answers in a fifth of a second."""
+    fake.pause(0.2)
+    return len(item)
+
+
+def a_refund(order: str, cents: int) -> str:
+    """A bank; the drill keeps its books, and answers its probe from them."""
+    fake.pause(0.5)
+    return f"refunded {cents} for {order}"
+
+
+def an_answer(*_asked: str, **_key: str) -> None:
+    """A mail server."""
+    fake.pause(0.2)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import signal
 from collections.abc import Callable
 
 _armed: dict[str, Callable[[], None]] = {}
+_listening: list[Callable[[str], None]] = []
 
 
 def reach(name: str) -> None:
@@ -17,6 +18,9 @@ def reach(name: str) -> None:
         act = _armed.get(name)
         if act is not None:
             act()
+    if _listening:
+        for heard in _listening:
+            heard(name)
 
 
 def arm(name: str, act: Callable[[], None]) -> None:
@@ -24,9 +28,15 @@ def arm(name: str, act: Callable[[], None]) -> None:
     _armed[name] = act
 
 
+def listen(heard: Callable[[str], None]) -> None:
+    """Have `heard` told each point that is reached, whatever its name; it may raise or kill."""
+    _listening.append(heard)
+
+
 def disarm() -> None:
-    """Forget every armed point."""
+    """Forget every armed point and whoever listens."""
     _armed.clear()
+    _listening.clear()
 
 
 def kill_at(name: str, nth: int = 1) -> None:

@@ -8,7 +8,19 @@ from tests.docs.blocks import ROOT
 PAGE = ROOT / "ARCHITECTURE.md"
 PACKAGE = ROOT / "src" / "holdfast"
 START, END = "<!-- modules:start -->\n", "<!-- modules:end -->\n"
-LAYERS = ("", "errors", "model", "policy", "store", "capture", "engine", "report", "testing", "cli")
+LAYERS = (
+    "",
+    "errors",
+    "model",
+    "policy",
+    "store",
+    "capture",
+    "engine",
+    "report",
+    "testing",
+    "drill",
+    "cli",
+)
 
 
 def listing() -> str:

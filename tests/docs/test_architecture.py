@@ -13,7 +13,7 @@ def test_the_places_to_change_things_are_there() -> None:
     text = PAGE.read_text(encoding="utf-8")
     table = text[text.index("## Where do I change") : text.index("## Modules")]
     paths = re.findall(
-        r"`((?:model|policy|store|capture|engine|report|testing|cli)/[\w/]+)`", table
+        r"`((?:model|policy|store|capture|engine|report|testing|drill|cli)/[\w/]+)`", table
     )
 
     assert paths

@@ -29,7 +29,7 @@ _LINK = re.compile(r"\]\(([^)#:]+)(?:#[\w-]+)?\)")
 
 def name(item: object) -> str:
     if isinstance(item, Path):
-        return item.name
+        return item.relative_to(ROOT).as_posix()
     return f"line {item.line}" if isinstance(item, Block) else str(item)
 
 

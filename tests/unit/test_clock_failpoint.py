@@ -94,3 +94,15 @@ def test_a_child_is_killed_when_it_reaches_the_point_for_the_nth_time(
     )
 
     assert (lines, status) == (child.stdout.split(), child.returncode)
+
+
+def test_whoever_listens_is_told_every_point_until_all_is_disarmed() -> None:
+    heard: list[str] = []
+    failpoint.listen(heard.append)
+
+    failpoint.reach("area.first")
+    failpoint.reach("area.second")
+    failpoint.disarm()
+    failpoint.reach("area.third")
+
+    assert ["area.first", "area.second"] == heard

@@ -39,6 +39,7 @@ COMMANDS = {
     "anchor": "Print how far history goes, to be kept elsewhere.",
     "verify": "Check every byte of the store against its hashes.",
     "repair": "Show what can be kept of a damaged store; keep it.",
+    "drill": "Run an agent under injected faults; measure its promises.",
     "doctor": "Look for what could go wrong on this machine.",
     "config": "Show every setting and where it comes from.",
     "demo": "Kill an agent a dozen times; see that nothing is lost.",

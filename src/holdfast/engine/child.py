@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from holdfast.clock import SystemClock
+from holdfast.clock import Clock, SystemClock
 from holdfast.engine import agents
 from holdfast.engine.agents import Agent
 from holdfast.engine.errand import Errand, Go
@@ -37,8 +37,12 @@ GRACE_S = 5.0
 
 def main() -> int:
     """Carry the errand out; the exit status says whether the run finished."""
+    return live(Pulse(_own(int(sys.argv[1]))), Lines(0))
+
+
+def live(pulse: Pulse, stdin: "Lines", clock: Clock | None = None) -> int:
+    """The same for a process that has these pipes, and maybe a clock of its own."""
     signal.signal(signal.SIGTERM, _stop)
-    pulse, stdin = Pulse(_own(int(sys.argv[1]))), Lines(0)
     found: Agent[..., Any] | None = None
     try:
         errand = msgspec.json.decode(stdin.read(), type=Errand)
@@ -51,6 +55,7 @@ def main() -> int:
             environment=errand.environment,
             checkpoint=errand.pace.checkpoint,
             durability=errand.pace.durability,
+            clock=clock,
         ) as store:
             pulse.tell(Told(begun=True))
             store.obey(found, errand, go, pulse)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from holdfast.capture.tracked import inside
-from holdfast.engine import context
+from holdfast.engine import context, interpose
 from holdfast.engine.session import Frame
 from holdfast.engine.timed import Limit, awithin, within
 from holdfast.errors import UsageError
@@ -112,7 +112,7 @@ def _invoke(wait: Invoke) -> object:
     guard = inside.set(wait.frame.function)
     try:
         with wait.frame.session.pacer.standing_still():
-            result = wait.fn(*wait.args, **wait.kwargs)
+            result = interpose.call(wait.frame, wait.fn, wait.args, wait.kwargs)
     finally:
         inside.reset(guard)
         context.frame.reset(here)
@@ -158,7 +158,7 @@ async def _ainvoke(wait: Invoke) -> object:
     guard = inside.set(wait.frame.function)
     try:
         with wait.frame.session.pacer.standing_still():
-            result = wait.fn(*wait.args, **wait.kwargs)
+            result = interpose.call(wait.frame, wait.fn, wait.args, wait.kwargs)
             if inspect.iscoroutine(result):
                 result = await result
     finally:

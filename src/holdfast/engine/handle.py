@@ -266,8 +266,19 @@ class Store(Verbs):
         for that long while no such limit runs. Stopping this process stops the child. With a
         `spare`, a second process with everything imported waits to take over at once.
         """
-        order = self._order(agent, id, args, kwargs)
-        return self._lives.supervise(order, self.terms(stall=stall, has_spare=spare))
+        terms = self.terms(stall=stall, has_spare=spare)
+        return self.keep_alive(agent, terms, id, args, kwargs)
+
+    def keep_alive(
+        self,
+        agent: Agent[..., Any],
+        terms: "supervising.Terms",
+        id_: str | None,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> Any:  # noqa: ANN401 the agent's own result
+        """`supervise` on terms of the caller's."""
+        return self._lives.supervise(self._order(agent, id_, args, kwargs), terms)
 
     def watch(
         self,

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from typing import IO, Protocol, TypeAlias
 
 import msgspec
 
@@ -30,18 +31,49 @@ BEATLESS_S = 10.0
 STOP_S_MAX = 10.0
 
 
+class Process(Protocol):
+    """A process as its parent sees it; `subprocess.Popen` is one."""
+
+    pid: int
+    stdin: IO[bytes] | None
+
+    def poll(self) -> int | None:
+        """Its exit status, negative for a signal, or None while it lives."""
+
+    def wait(self, timeout: float | None = None) -> int:
+        """The same once it has ended; `subprocess.TimeoutExpired` if that takes too long."""
+
+    def terminate(self) -> None:
+        """Tell it to end."""
+
+    def kill(self) -> None:
+        """End it at once."""
+
+
+Start: TypeAlias = Callable[[int], Process]
+"""Starts a process that reads an errand from its standard input and speaks into the given pipe."""
+
+
+def start_process(speaking: int) -> Process:
+    """A new interpreter, which imports everything itself."""
+    return subprocess.Popen(  # noqa: S603 our own module, in our own interpreter
+        [sys.executable, "-P", "-m", "holdfast.engine.child", str(speaking)],
+        stdin=subprocess.PIPE,
+        pass_fds=(speaking,),
+        start_new_session=True,  # Ctrl-C is the supervisor's to pass on.
+    )
+
+
 class Child:
     """The process, its errand handed over, and the pipe it speaks through."""
 
-    def __init__(self, errand: Errand) -> None:
+    def __init__(self, errand: Errand, start: Start = start_process) -> None:
         reading, writing = os.pipe()
         try:
-            self.process = subprocess.Popen(  # noqa: S603 our own module, in our own interpreter
-                [sys.executable, "-P", "-m", "holdfast.engine.child", str(writing)],
-                stdin=subprocess.PIPE,
-                pass_fds=(writing,),
-                start_new_session=True,  # Ctrl-C is the supervisor's to pass on.
-            )
+            self.process = start(writing)
+        except BaseException:
+            os.close(reading)
+            raise
         finally:
             os.close(writing)
         self.heard = Heard(reading)
@@ -97,14 +129,14 @@ class Child:
 class Spare:
     """The child that comes next: started when it is needed, or before and made to wait."""
 
-    def __init__(self, errand: Errand) -> None:
-        self._errand = errand
+    def __init__(self, errand: Errand, start: Start = start_process) -> None:
+        self._errand, self._start = errand, start
         self._waiting: Child | None = None
 
     def prepare(self) -> None:
         """Have one wait, with everything imported."""
         if self._waiting is None:
-            self._waiting = Child(self._errand)
+            self._waiting = Child(self._errand, self._start)
 
     def take(self) -> Child:
         """The one that waits, else a new one."""
@@ -113,7 +145,7 @@ class Spare:
             return waiting
         if waiting is not None:
             waiting.stop()
-        return Child(self._errand)
+        return Child(self._errand, self._start)
 
     def stop(self) -> None:
         """End the one that waits; it has begun nothing."""

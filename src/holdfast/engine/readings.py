@@ -31,6 +31,11 @@ class Readings:
         self._is_closed = False
 
     @property
+    def opened(self) -> Opened:
+        """The parts of the open store, for what reads it whole: reports and drills."""
+        return self._opened
+
+    @property
     def path(self) -> Path:
         """The directory of the store."""
         return self._opened.path

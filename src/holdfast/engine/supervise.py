@@ -22,7 +22,7 @@ from holdfast.engine.judge import GONE, rollback_reason
 from holdfast.engine.launch import Launcher
 from holdfast.engine.logs import log
 from holdfast.engine.order import Order
-from holdfast.engine.process import Spare, Watch
+from holdfast.engine.process import Spare, Start, Watch, start_process
 from holdfast.engine.rollback import Rollbacks
 from holdfast.errors import Damaged, Escalated, RunHeld, UsageError
 from holdfast.model.cadence import Pace
@@ -53,7 +53,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     """How a run is supervised. `stall_s`: so long without a journal record is a hang.
 
     `is_stopped` is asked all the time; once it is so, the child is stopped and `KeyboardInterrupt`
-    raised, as in a process of its own.
+    raised, as in a process of its own. `start` makes the processes.
     """
 
     stall_s: float | None = None
@@ -64,6 +64,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     happening: Happening = quiet
     has_spare: bool = False
     is_stopped: Callable[[], bool] = bool
+    start: Start = start_process
 
     def rest(self, clock: Clock, wait_s: float) -> None:
         """Wait, a little at a time."""
@@ -125,7 +126,7 @@ class Supervisor:
             self._rollbacks.plan(run, None, None).apply()
 
     def _keep_alive(self, order: Order, terms: Terms, go: Go) -> None:
-        in_vain, spare = 0, Spare(self._errand(order, terms))
+        in_vain, spare = 0, Spare(self._errand(order, terms), terms.start)
         try:
             while True:
                 before = self._await_lease(order.run, terms)

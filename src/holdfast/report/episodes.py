@@ -40,6 +40,8 @@ _KINDS = {
     Status.BLOCKED: FailureKind.BUDGET,
 }
 PERSON = "person"
+PROGRESS = (Answer, Happened, Answered, TurnEnded)
+"""What shows that a run has come further."""
 _BY_ITSELF = ("supervise: ", "watch: ")
 """How the recorded reason of a rollback begins that nobody asked for."""
 
@@ -122,14 +124,19 @@ def lines_of(reader: Reader, run: Run) -> list[Line]:
 
 
 def episodes(
-    lines: Iterable[Line], *, is_held: bool = False, deaths: Mapping[int, float] | None = None
+    lines: Iterable[Line],
+    *,
+    is_held: bool = False,
+    deaths: Mapping[int, float] | None = None,
+    had: Mapping[int, int] | None = None,
 ) -> list[Episode]:
     """The episodes of a run, in their order.
 
     `is_held` says that a process works on the run now, so its newest life has not ended.
-    `deaths` are moments at which lives (by epoch) are known to have died.
+    `deaths` are moments at which lives (by epoch) are known to have died, `had` how far they had
+    come, in answers and turns, where the rows that say so are lost.
     """
-    reading = _Reading(deaths or {})
+    reading = _Reading(deaths or {}, had or {})
     for line in lines:
         reading.grow(line.grown_from)
         for placed in line.rows:
@@ -142,8 +149,8 @@ def episodes(
 class _Reading:
     """One pass over a run's journal."""
 
-    def __init__(self, deaths: Mapping[int, float]) -> None:
-        self._deaths = deaths
+    def __init__(self, deaths: Mapping[int, float], had: Mapping[int, int]) -> None:
+        self._deaths, self._had = deaths, had
         self._found: list[Episode] = []
         self._now: Episode | None = None
         self._is_alive = self._is_helped = self._is_stuck = self._is_counted = False
@@ -221,7 +228,8 @@ class _Reading:
     def _fail(self, kind: FailureKind, at: float, *, is_told: bool = False) -> None:
         """A failure; a decision tells of one that may be known already, by its kind now."""
         if self._now is None:
-            self._now, self._lost = Episode(kind=kind, failed_at=at), self._progress
+            self._now = Episode(kind=kind, failed_at=at)
+            self._lost = max(self._progress, self._had.get(self._epoch, 0))
             self._is_helped = False
         elif is_told:
             vague = (FailureKind.CRASH, FailureKind.UNKNOWN)

@@ -25,6 +25,9 @@ _CATALOG = (
     " + (SELECT coalesce(sum(length(key) + length(value)), 0) FROM meta)"
 )
 _INTENTS = "SELECT run, count(*), sum(length(intent) + 16) FROM effect GROUP BY run"
+_OF_ROWS = "SELECT coalesce(sum(length(body) + length(mac)), 0) FROM j WHERE id BETWEEN ? AND ?"
+_OF_PACKS = "SELECT coalesce(sum(length(body)), 0) FROM pack WHERE id BETWEEN ? AND ?"
+_OF_INTENTS = "SELECT coalesce(sum(length(intent) + 16), 0) FROM effect WHERE run = ?"
 
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -103,6 +106,21 @@ def _database(link: sqlite3.Connection, opened: Opened) -> tuple[list[Part], lis
     rest = page * pages - sum(part.bytes for part in parts)
     parts.append(Part(what="pages around them", count=pages - free, bytes=max(0, rest)))
     return parts, sorted(runs, key=lambda each: each.bytes, reverse=True)
+
+
+def added(opened: Opened, run: Run) -> int:
+    """The bytes that a run takes in the database: rows, packs, intents; no shared large values."""
+    file = opened.path / FILE
+    with named(file), contextlib.closing(connect(file, for_reading=True)) as link:
+        link.execute("BEGIN")
+        spans = [
+            (row_id(branch.no, 0), row_id(branch.no + 1, 0) - 1)
+            for branch in opened.reader.branches(run, with_ledger=True)
+        ]
+        found = [link.execute(_OF_ROWS, span).fetchone()[0] for span in spans]
+        found += [link.execute(_OF_PACKS, span).fetchone()[0] for span in spans]
+        found.append(link.execute(_OF_INTENTS, (run.row.no,)).fetchone()[0])
+        return sum(map(int, found))
 
 
 def entries(opened: Opened, run: Run) -> list[Part]:

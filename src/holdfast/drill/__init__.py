@@ -1,0 +1,1 @@
+"""Drills: an agent under injected faults, and what its promises came to."""

@@ -1,0 +1,109 @@
+"""A module whose agents are drilled, sound ones and some with planted mistakes."""
+
+CLINIC = '''
+import os
+import signal
+
+import holdfast
+from holdfast.drill import fake
+from holdfast.drill.faults import Traits, Trouble, Where
+
+
+@holdfast.step
+def think(n: int) -> int:
+    return 10 * n
+
+
+def never_found(order: str) -> str | None:
+    return None
+
+
+@holdfast.effect(probe=never_found, key="order")
+def pay(order: str) -> str:
+    return f"paid {order}"
+
+
+@holdfast.effect(idempotent=True, key="order")
+def mail(order: str, *, idempotency_key: str = "") -> None:
+    pass
+
+
+def room_comes_back(error):
+    return "transient" if isinstance(error, holdfast.StoreUnwritable) else None
+
+
+@holdfast.agent(checkpoint=holdfast.every(turns=1), classify=room_comes_back)
+def sound(run: holdfast.Run, order: str = "o-1") -> int:
+    run.state["seen"] = []
+    for turn in run.turns():
+        run.state["seen"].append(think(turn))
+        if turn == 3:
+            pay(order)
+        if turn == 4:
+            break
+    mail(order)
+    return len(run.state["seen"])
+
+
+@holdfast.agent
+def leaky(run: holdfast.Run) -> int:
+    total = 0  # Kept in a local, so a restart forgets it.
+    for turn in run.turns():
+        total += think(turn)
+        run.state["total"] = total
+        if turn == 4:
+            break
+    return total
+
+
+@holdfast.agent
+def sleepy(run: holdfast.Run) -> int:
+    for turn in run.turns():
+        rest(turn)
+        if turn == 9:
+            break
+    return turn
+
+
+@holdfast.step
+def rest(n: int) -> int:
+    fake.pause(0.5)
+    return n
+
+
+@holdfast.agent
+def broken(run: holdfast.Run) -> int:
+    raise ValueError("out of kelp")
+
+
+def fake_pay(order: str) -> str:
+    return f"paid {order}"
+
+
+def fake_mail(*_asked: str, **_key: str) -> None:
+    pass
+
+
+class AfterPay(Trouble):
+    """Killed when the effect is done and nobody has recorded it."""
+
+    traits = Traits(name="after-pay", about="killed after an effect", where=Where.EFFECT)
+
+    def strike(self, scene):
+        scene.note("after-pay")
+
+    def reached(self, scene, name):
+        if name == "effect.called":
+            os.kill(os.getpid(), signal.SIGKILL)
+'''
+
+STUBS = ("--stub", "pay=clinic:fake_pay", "--stub", "mail=clinic:fake_mail")
+SCENARIO = """
+cases = 2
+stall = "1s"
+input = { order = "o-{case}" }
+
+[stubs]
+pay = "clinic:fake_pay"
+mail = "clinic:fake_mail"
+"""

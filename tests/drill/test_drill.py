@@ -1,0 +1,250 @@
+"""Drills through the command line: faults bite, planted mistakes are found, nothing is left."""
+
+import json
+import signal
+from pathlib import Path
+
+import pytest
+
+from holdfast.drill.faults import FAULTS, USUAL
+from tests.cli.kit import wait_for
+from tests.drill.conftest import Clinic
+from tests.drill.kit import STUBS
+
+FAILURES = sorted(name for name in USUAL if FAULTS[name]().traits.is_failure)
+
+
+def test_every_fault_bites_and_every_run_recovers(clinic: Clinic) -> None:
+    done = clinic.drill(
+        "sound",
+        *("--scenario", "scenario.toml", "--runs", "24", "--share", "1", "--seed", "5"),
+        *("--workers", "8", "--results", "drill.jsonl", "-o", "json"),
+    )
+
+    card = done.data
+    assert 0 == done.status, done.err
+    kinds = {each["fault"]: each for each in card["kinds"]}
+    assert sorted(USUAL) == sorted(kinds)
+    # Each was there: where it is a failure, the run failed by it and was recovered.
+    assert all(each["struck"] for each in kinds.values())
+    assert all(kinds[name]["episodes"] for name in FAILURES)
+    assert all(each["recovered"] == each["episodes"] for each in kinds.values())
+    assert not any(kinds[name]["episodes"] for name in ("slow-disk", "clock-jump"))
+    assert kinds["corrupt"]["repaired"] == kinds["corrupt"]["struck"]
+    assert {each["name"]: 0 for each in card["nevers"]} == {
+        each["name"]: each["seen"] for each in card["nevers"]
+    }
+    # The store of a run with a slow disk held it up, and nothing else did.
+    runs = [json.loads(line) for line in (clinic.folder / "drill.jsonl").read_text().splitlines()]
+    held = {each.get("fault"): each.get("held_s") for each in runs if each["type"] == "run"}
+    assert held["slow-disk"] > 0.1
+    assert [] == list(clinic.spill.iterdir())
+
+
+def test_a_few_runs_show_bounds_and_never_that_a_promise_is_met(clinic: Clinic) -> None:
+    done = clinic.drill("sound", "--runs", "3", "--faults", "kill", "--share", "1", *STUBS)
+
+    assert 0 == done.status
+    assert "1,497 needed  not shown" in done.out
+    assert "no promise was missed; too few samples" in done.out
+
+
+def test_an_effect_that_is_done_twice_is_found_and_its_line_repeats_it(clinic: Clinic) -> None:
+    planted = ("--fault", "clinic:AfterPay", "--allow-effects", "--share", "1")
+
+    done = clinic.drill("sound", *planted, "--runs", "2", "--seed", "7")
+
+    assert 6 == done.status
+    assert "1 effects doubled" in done.err
+    assert "a promise was MISSED" in done.out
+    told = next(line for line in done.err.splitlines() if "--only" in line).split()
+    assert ["holdfast", "drill", "run", "clinic:sound"] == told[:4]
+    again = clinic(*told[1:])
+    assert 6 == again.status
+    assert "1 effects doubled" in again.err
+    assert [] == list(clinic.spill.iterdir())
+
+
+def test_the_same_effect_with_a_ledger_to_ask_is_done_once(clinic: Clinic) -> None:
+    planted = ("--fault", "clinic:AfterPay", *STUBS, "--share", "1")
+
+    done = clinic.drill("sound", *planted, "--runs", "2", "--seed", "7", "-o", "json")
+
+    assert 0 == done.status
+    assert 2 == done.data["struck"]
+    assert 2 == done.data["episodes"]
+
+
+def test_a_state_that_a_restart_gets_wrong_is_found(clinic: Clinic) -> None:
+    done = clinic.drill(
+        *("leaky", "--faults", "kill", "--runs", "8", "--share", "1", "--seed", "1"),
+        *("--workers", "4", *STUBS),
+    )
+
+    assert 6 == done.status
+    assert "total is wrong" in done.err
+    assert "states wrong" in done.out
+
+
+def test_effects_are_refused_that_nobody_allowed(clinic: Clinic) -> None:
+    done = clinic.drill("sound", "--stub", "mail=clinic:fake_mail")
+
+    assert 2 == done.status
+    assert "would do for real: pay" in done.err
+    assert "--stub pay=module:fake" in done.err
+    assert "--allow-effects" in done.err
+
+
+def test_a_store_that_exists_is_left_alone(clinic: Clinic) -> None:
+    (clinic.folder / "mine").mkdir()
+
+    done = clinic.drill("sound", *STUBS, "--store", "mine")
+
+    assert 2 == done.status
+    assert "it exists" in done.err
+    assert [] == list((clinic.folder / "mine").iterdir())
+
+
+def test_the_store_of_a_drill_is_kept_where_it_is_asked_for(clinic: Clinic) -> None:
+    done = clinic.drill(
+        *("leaky", "--faults", "kill", "--share", "0", "--runs", "2", "--store", "kept", *STUBS)
+    )
+
+    assert 0 == done.status
+    runs = clinic("runs", "--store", "kept/store", "-o", "json").data["runs"]
+    assert {"drill-0", "drill-1"} < {each["id"] for each in runs}
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_drill_that_is_stopped_leaves_no_process_and_no_file(clinic: Clinic, number: int) -> None:
+    child = clinic.start(
+        *("drill", "run", "clinic:sleepy", "--allow-effects", "--runs", "50", "--workers", "3"),
+        *("--results", "drill.jsonl"),
+    )
+    try:
+        wait_for(lambda: list(clinic.spill.rglob("ledger")))
+        mine = _below(child.pid)
+        child.send_signal(number)
+        child.communicate(timeout=60)
+    finally:
+        child.kill()
+
+    assert 130 == child.returncode
+    assert mine
+    wait_for(lambda: not any(Path(f"/proc/{pid}").exists() for pid in mine))
+    assert [] == list(clinic.spill.iterdir())
+    assert (clinic.folder / "drill.jsonl").exists()
+
+
+def _below(pid: int) -> list[int]:
+    """The nursery and its children."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+            except (OSError, ValueError):
+                continue
+            if parent == pid:
+                found += [int(entry.name), *_below(int(entry.name))]
+    return found
+
+
+def test_a_drill_goes_on_where_its_results_end(clinic: Clinic) -> None:
+    args = ("--faults", "kill", "--seed", "3", *STUBS, "--results", "drill.jsonl", "-o", "json")
+    clinic.drill("sound", "--runs", "3", *args)
+    lines = (clinic.folder / "drill.jsonl").read_text().splitlines(keepends=True)
+    (clinic.folder / "drill.jsonl").write_text("".join(lines[:3]) + lines[3][:20])
+
+    done = clinic.drill("sound", "--runs", "4", *args)
+
+    assert 0 == done.status
+    assert 4 == done.data["runs"]
+    kept = [json.loads(line) for line in lines[1:3]]
+    text = (clinic.folder / "drill.jsonl").read_text()
+    assert all(text.count(f'"no":{each["no"]},') == 1 for each in kept)
+
+
+def test_results_of_another_drill_are_refused(clinic: Clinic) -> None:
+    args = ("--faults", "kill", "--runs", "1", *STUBS, "--results", "drill.jsonl")
+    clinic.drill("sound", "--seed", "3", *args)
+
+    done = clinic.drill("sound", "--seed", "4", *args)
+
+    assert 2 == done.status
+    assert "holds another drill" in done.err
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (("sound", "--faults", "flood", *STUBS), "there is no fault 'flood'; those are kill,"),
+        (("sound", "--fault", "clinic:Missing", *STUBS), "fault clinic:Missing cannot be loaded"),
+        (("sound", "--stub", "pay"), "write TOOL=MODULE:FAKE"),
+        (("sound", "--stub", "pay=clinic:none", "--allow-effects"), "cannot be loaded"),
+        (("sound", *STUBS, "--scale", "0"), "scale is what pauses are multiplied by"),
+        (("sound", "--scenario", "none.toml", *STUBS), "cannot be read"),
+        (("sound", "--scenario", "clinic.py", *STUBS), "scenario clinic.py"),
+        (("nobody",), "no such agent is declared"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_with_a_sentence(
+    clinic: Clinic, args: tuple[str, ...], said: str
+) -> None:
+    done = clinic.drill(args[0], "--runs", "1", *args[1:])
+
+    assert done.status in (2, 3)
+    assert said in done.err
+    assert "Traceback" not in done.err
+
+
+def test_an_agent_that_fails_undisturbed_cannot_be_drilled(clinic: Clinic) -> None:
+    done = clinic.drill("broken", "--runs", "1", "--allow-effects")
+
+    assert 5 == done.status
+    assert "out of kelp" in done.err
+    assert [] == list(clinic.spill.iterdir())
+
+
+def test_nobody_is_notified_of_what_a_drill_breaks(clinic: Clinic) -> None:
+    told = clinic.folder / "told"
+    command = f"touch {told}"
+
+    done = clinic(
+        *("drill", "run", "clinic:sound", "--fault", "clinic:AfterPay", "--allow-effects"),
+        *("--runs", "1", "--share", "1"),
+        HOLDFAST_NOTIFY_COMMAND=command,
+        HOLDFAST_STORE=str(clinic.folder / "mine"),
+    )
+
+    assert 6 == done.status
+    assert not told.exists()
+    assert not (clinic.folder / "mine").exists()
+
+
+def test_a_report_has_four_forms(clinic: Clinic) -> None:
+    made = clinic.drill("sound", "--faults", "kill", "--runs", "4", *STUBS, "--results", "r.jsonl")
+
+    page = clinic("drill", "report", "r.jsonl", "--as", "html")
+    text = clinic("drill", "report", "r.jsonl", "--as", "markdown")
+    data = clinic("drill", "report", "r.jsonl", "--json")
+
+    assert [0] * 4 == [each.status for each in (made, page, text, data)]
+    assert "recovery success" in made.out
+    assert text.out.startswith("# Drill of clinic:sound\n")
+    assert "| recovery success | ≥ 99.8 % |" in text.out
+    assert 5 == len(data.data["measured"])
+    assert page.out.startswith("<!doctype html>")
+    assert "<svg" in page.out
+    # Nothing is loaded from elsewhere.
+    assert not any(word in page.out for word in ("http:", "https:", "src=", "url(", "@import"))
+
+
+@pytest.mark.parametrize("text", ["", "{}\n", "not json\n"])
+def test_a_file_without_results_is_refused(clinic: Clinic, text: str) -> None:
+    clinic.put("r.jsonl", text)
+
+    done = clinic("drill", "report", "r.jsonl")
+
+    assert 2 == done.status
+    assert "holds no results of a drill" in done.err
