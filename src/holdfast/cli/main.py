@@ -28,6 +28,7 @@ COMMANDS = {
     "inbox": "Answer what waits for a person: questions, approvals, doubts.",
     "watch": "Recover every run whose process is gone, as a service.",
     "advise": "Say how to save: which way, how often, and what it costs.",
+    "report": "Say what happened, in numbers: promises, money, room.",
     "du": "Explain the bytes of a store, or of one run.",
     "export": "Write a run into one verified file.",
     "import": "Put an exported run into this store.",

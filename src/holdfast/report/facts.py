@@ -1,0 +1,169 @@
+"""What each run of a store came to, read once: time, tokens, failures, bytes."""
+
+import math
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from holdfast.model.ids import branch_of
+from holdfast.model.journal import (
+    Answer,
+    Answered,
+    Decided,
+    Declined,
+    Entry,
+    Failed,
+    Happened,
+    Intended,
+    Questioned,
+    Raised,
+    Resumed,
+    Retried,
+    Started,
+    TurnEnded,
+    Usage,
+)
+from holdfast.model.limits import SLA
+from holdfast.model.run import Status
+from holdfast.report.episodes import Episode, Line, episodes, lines_of
+from holdfast.report.sizes import sizes
+from holdfast.store.open import Opened
+from holdfast.store.reader import ALL, Run
+
+WATCHERS = ("supervise", "watch")
+_APART = (Raised, Retried, Resumed, Decided, Declined, Failed, Questioned, Answered)
+
+
+class Facts(msgspec.Struct, frozen=True, kw_only=True):
+    """One run.
+
+    `worked_s` is the time its calls took, `between_s` that between them: saving, and the agent's
+    own code. `spent` is what its answers used, `saved` what restarts did not ask for again, `lost`
+    what stands on branches that were left. `at_risk_s` is, for each failure that ended a life, the
+    work that a run without records would have had to do again.
+    """
+
+    id: str
+    agent: str
+    status: Status
+    is_ended: bool
+    began: float
+    ended: float | None
+    worked_s: float
+    between_s: float
+    bytes: int
+    episodes: list[Episode]
+    sla: SLA | None
+    is_watched: bool
+    spent: list[Usage]
+    saved: list[Usage]
+    lost: list[Usage]
+    at_risk_s: list[float]
+    lives: int
+    checkpoints: int
+    blocked_s: list[float]
+    effects: int
+    in_doubt: int
+
+    @property
+    def time_s(self) -> float:
+        """How long it took from its start to its end, as far as that is known."""
+        return max(0.0, (self.ended or self.began) - self.began)
+
+
+def facts_of(
+    opened: Opened, *, since: float | None = None, only: str | None = None
+) -> Iterator[Facts]:
+    """Every run that began since then, newest first; or one run."""
+    used = {each.run: each.bytes for each in sizes(opened).runs}
+    for run in opened.reader.runs():
+        if only is not None and run.body.id != only:
+            continue
+        if since is not None and (run.body.ended or run.body.created) < since:
+            continue
+        is_held = opened.leases.is_held(run.row.no)
+        lines = lines_of(opened.reader, run)
+        yield _facts(run, lines, used.get(run.body.id, 0), is_held=is_held)
+
+
+def _facts(run: Run, lines: Sequence[Line], size: int, *, is_held: bool) -> Facts:
+    entries = [entry for line in lines for placed in line.rows for entry in placed.row.entries]
+    calls = [entry for entry in entries if isinstance(entry, Answer | Happened)]
+    intended = {entry.key for entry in entries if isinstance(entry, Intended)}
+    settled = {entry.key for entry in entries if isinstance(entry, Happened)}
+    marks = [entry.mark for entry in entries if isinstance(entry, TurnEnded) and entry.mark]
+    saved, at_risk_s = _spared(entries)
+    started = next((entry for entry in entries if isinstance(entry, Started)), None)
+    kept = {id(entry) for entry in _lineage(lines, run.row.head)}
+    return Facts(
+        id=run.body.id,
+        agent=run.body.agent,
+        status=run.body.status,
+        is_ended=run.body.ended is not None,
+        began=run.body.created,
+        ended=run.body.ended,
+        worked_s=math.fsum(entry.took_s for entry in calls),
+        between_s=_between(entries),
+        bytes=size,
+        episodes=episodes(lines, is_held=is_held),
+        sla=None if started is None else started.sla,
+        is_watched=any(isinstance(e, Decided) and e.by in WATCHERS for e in entries),
+        spent=[entry.usage for entry in calls if entry.usage is not None],
+        saved=saved,
+        lost=[entry.usage for entry in calls if entry.usage is not None and id(entry) not in kept],
+        at_risk_s=at_risk_s,
+        lives=1 + sum(isinstance(e, Resumed) and e.facts is not None for e in entries),
+        checkpoints=len(marks),
+        blocked_s=[mark.blocked_s for mark in marks],
+        effects=len(settled),
+        in_doubt=len(intended - settled) if run.body.status is Status.IN_DOUBT else 0,
+    )
+
+
+def _lineage(lines: Sequence[Line], head: int) -> Iterator[Entry]:
+    """What the run goes on from: its head, and what that grew from, up to there."""
+    by_branch = {branch_of(line.rows[0].id): line for line in lines if line.rows}
+    branch, last, count = head, None, ALL
+    while (line := by_branch.pop(branch, None)) is not None:
+        for placed in line.rows:
+            if last is None or placed.id < last:
+                yield from placed.row.entries
+            elif placed.id == last:
+                yield from placed.row.entries[:count]
+        if line.grown_from is None:
+            return
+        last, count = line.grown_from
+        branch = branch_of(last)
+
+
+def _spared(entries: Sequence[Entry]) -> tuple[list[Usage], list[float]]:
+    """What every restart found recorded: without records it would have been done again."""
+    saved: list[Usage] = []
+    at_risk_s: list[float] = []
+    used: list[Usage] = []
+    worked_s = 0.0
+    for entry in entries:
+        if isinstance(entry, Answer | Happened):
+            worked_s += entry.took_s
+            used += [] if entry.usage is None else [entry.usage]
+        elif isinstance(entry, Resumed) and entry.facts is not None:
+            saved += used
+            at_risk_s.append(worked_s)
+    return saved, at_risk_s
+
+
+def _between(entries: Sequence[Entry]) -> float:
+    """The time between one call and the next: what saving takes, and at most that.
+
+    Failures, waits and people in between have times of their own.
+    """
+    gaps: list[float] = []
+    before: float | None = None
+    for entry in entries:
+        if isinstance(entry, Answer | Happened):
+            if before is not None:
+                gaps.append(max(0.0, entry.at - entry.took_s - before))
+            before = entry.at
+        elif isinstance(entry, _APART):
+            before = None
+    return math.fsum(gaps)

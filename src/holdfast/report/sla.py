@@ -1,0 +1,158 @@
+"""Whether a store keeps its promise: the five metrics, breaches one by one, time lost a month."""
+
+import math
+from collections.abc import Sequence
+
+import msgspec
+
+from holdfast.model.limits import SLA, seconds
+from holdfast.report.episodes import Ending, Episode
+from holdfast.report.facts import Facts
+from holdfast.report.metrics import (
+    Measured,
+    Targets,
+    Verdict,
+    breaches,
+    counted,
+    is_breach,
+    overhead,
+    recovery_success,
+    recovery_time,
+    storage,
+)
+
+MONTH_H = 720.0
+HOUR_S = 3600.0
+PARTS = ("detect", "wait", "restore", "replay", "redo")
+
+
+class Breach(msgspec.Struct, frozen=True, kw_only=True):
+    """One recovery that broke the promise: none came, or it came too late."""
+
+    run: str
+    failed_at: float
+    kind: str
+    why: str
+    took_s: float | None
+    limit_s: float
+    parts: dict[str, float]
+
+
+class Kept(msgspec.Struct, frozen=True, kw_only=True):
+    """What was measured of a promise.
+
+    `apart` are runs that no supervisor watches: their failures wait for whoever comes, so they are
+    shown and not judged. `budget_left` is the share of the allowed downtime that is left, and
+    `down_h_per_month` what the downtime comes to in a month of such running.
+    """
+
+    targets: Targets
+    runs: int
+    ended: int
+    episodes: int
+    apart: int
+    measured: list[Measured]
+    breaches: list[Breach]
+    success: float | None
+    availability: float | None
+    down_s: float
+    breach_s: float
+    down_h_per_month: float | None
+    breach_h_per_month: float | None
+    budget_left: float | None
+    parts: dict[str, float]
+
+
+def targets_of(sla: SLA | None) -> Targets:
+    """The targets of production, with what the SLA says of its own."""
+    if sla is None:
+        return Targets()
+    found = Targets(clock=sla.clock or "catch_up")
+    if sla.max_recovery is not None:
+        found = msgspec.structs.replace(found, max_recovery_s=seconds(sla.max_recovery))
+    if sla.overhead_cap is not None:
+        found = msgspec.structs.replace(found, overhead=sla.overhead_cap)
+    return found
+
+
+def keep(facts: Sequence[Facts], now: float) -> Kept:
+    """Judge the runs that somebody watches, or all where nobody watches any."""
+    watched = [run for run in facts if run.is_watched]
+    judged = watched or list(facts)
+    sla = next((run.sla for run in judged if run.sla is not None), None)
+    targets = targets_of(sla)
+    found = [(run, each) for run in judged for each in counted(run.episodes, now, targets)]
+    times_s = [each.took_s(targets.clock) for _, each in found]
+    ended = [run for run in judged if run.is_ended]
+    over = _breaches(found, targets)
+    broken = {breach.run for breach in over}
+    down_s = math.fsum(each.took_s("resume") or 0.0 for _, each in found)
+    up_s = math.fsum(run.time_s for run in judged)
+    breach_s = math.fsum(max(0.0, (each.took_s or 0.0) - each.limit_s) for each in over)
+    promised = None if sla is None else sla.availability
+    return Kept(
+        targets=targets,
+        runs=len(facts),
+        ended=len(ended),
+        episodes=len(found),
+        apart=len(facts) - len(judged),
+        measured=[
+            recovery_success([each for _, each in found], targets),
+            recovery_time(times_s, targets),
+            storage([float(run.bytes) for run in ended], targets),
+            _overhead(ended, targets),
+            breaches(len({run.id for run in ended} | broken), len(broken), targets),
+        ],
+        breaches=over,
+        success=sum(run.status == "finished" for run in ended) / len(ended) if ended else None,
+        availability=1 - down_s / up_s if up_s else None,
+        down_s=down_s,
+        breach_s=breach_s,
+        down_h_per_month=down_s / up_s * MONTH_H if up_s else None,
+        breach_h_per_month=breach_s / up_s * MONTH_H if up_s else None,
+        budget_left=_budget(promised, down_s, up_s),
+        parts={name: math.fsum(each.parts.get(name, 0.0) for _, each in found) for name in PARTS},
+    )
+
+
+def _overhead(ended: Sequence[Facts], targets: Targets) -> Measured:
+    """The overhead, bounded from above: the agent's own code between calls counts as saving.
+
+    So much can show that the promise is kept, but not that it is broken.
+    """
+    found = overhead([(run.between_s, run.worked_s) for run in ended if run.worked_s], targets)
+    verdict = Verdict.NOT_SHOWN if found.verdict is Verdict.MISSED else found.verdict
+    note = "at most: counts the agent's own code between calls"
+    return msgspec.structs.replace(found, verdict=verdict, note=note)
+
+
+def _budget(promised: float | None, down_s: float, up_s: float) -> float | None:
+    if promised is None or promised >= 1 or not up_s:
+        return None
+    return 1 - down_s / ((1 - promised) * up_s)
+
+
+def _breaches(found: Sequence[tuple[Facts, Episode]], targets: Targets) -> list[Breach]:
+    over = []
+    for run, each in found:
+        took_s = each.took_s(targets.clock)
+        if not is_breach([each], [took_s], targets.max_recovery_s):
+            continue
+        why = {
+            Ending.FAILED: "it was not recovered",
+            Ending.OPEN: "it is not recovered yet",
+            Ending.PERSON: "a person had to help",
+            Ending.RECOVERED: "it took too long",
+        }[each.ending]
+        over.append(
+            Breach(
+                run=run.id,
+                failed_at=each.failed_at,
+                kind=each.kind,
+                why=why,
+                took_s=took_s,
+                limit_s=targets.max_recovery_s,
+                parts=each.parts,
+            )
+        )
+    return over

@@ -1,0 +1,79 @@
+"""Well-known mistakes, seen in a store: bloat, restores that are too slow, recoveries unchecked."""
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from holdfast.policy.estimate import percentile
+from holdfast.report.facts import Facts
+from holdfast.report.sla import Kept
+
+BLOAT_BYTES = 50_000
+"""Bytes a task may add: 50 GB for a million of them."""
+PERIOD_MIN = 3
+"""Fewer failures say little about how long restores take."""
+
+
+class Smell(msgspec.Struct, frozen=True, kw_only=True):
+    """A mistake that can be seen, and what would be better."""
+
+    name: str
+    found: str
+    instead: str
+
+
+def smells(facts: Sequence[Facts], kept: Kept) -> list[Smell]:
+    """Every mistake that is seen here."""
+    return [*_bloat(facts), *_slow(kept, facts), *_alone(facts)]
+
+
+def _bloat(facts: Sequence[Facts]) -> Iterator[Smell]:
+    ended = [run for run in facts if run.is_ended]
+    if not ended:
+        return
+    mean = sum(run.bytes for run in ended) / len(ended)
+    if mean > BLOAT_BYTES:
+        largest = max(ended, key=lambda run: run.bytes)
+        yield Smell(
+            name="bloat",
+            found=f"a run adds {mean:,.0f} bytes on average, {largest.id} {largest.bytes:,}",
+            instead=f"`holdfast du {largest.id}` shows what it holds; keep large values out of "
+            "the state, or collect old points: `holdfast gc`",
+        )
+
+
+def _slow(kept: Kept, facts: Sequence[Facts]) -> Iterator[Smell]:
+    times = [
+        took
+        for run in facts
+        for each in run.episodes
+        if (took := each.took_s(kept.targets.clock)) is not None
+    ]
+    limit_s = kept.targets.max_recovery_s
+    p95_s = percentile(times, 0.0)
+    if len(times) < PERIOD_MIN or p95_s <= limit_s:
+        return
+    slowest = max(kept.parts, key=lambda name: kept.parts[name])
+    cure = {
+        "detect": "notice failures sooner: `store.supervise`, `holdfast watch`, a shorter `stall=`",
+        "wait": "wait less before it is tried again: `holdfast.Retry(base=, cap=)`",
+        "restore": "smaller states, a faster disk, or a process that stands by",
+        "replay": "end turns more often: a restart replays the turn that was cut off",
+        "redo": "checkpoint more often: `holdfast advise --from-store` says how often",
+    }
+    yield Smell(
+        name="slow recovery",
+        found=f"P95 of recoveries is {p95_s:.3g} s, {limit_s:g} s are promised; most of it is "
+        f"{slowest}",
+        instead=cure[slowest],
+    )
+
+
+def _alone(facts: Sequence[Facts]) -> Iterator[Smell]:
+    left = [run for run in facts if not run.is_watched and any(run.episodes)]
+    if left and not any(run.is_watched for run in facts):
+        yield Smell(
+            name="nobody watches",
+            found=f"{len(left)} runs failed with nobody to restart them",
+            instead="`store.supervise`, or `holdfast watch` as a service",
+        )

@@ -1,0 +1,116 @@
+"""`holdfast report`: what a store really saw, on the command line."""
+
+import json
+
+import pytest
+
+from tests.cli.kit import Shop, on_terminal
+
+
+def test_the_promises_are_judged_over_the_runs_of_a_store(history: Shop) -> None:
+    done = history("report", "sla", "--json")
+
+    told = done.data["sla"]
+    names = [each["name"] for each in told["measured"]]
+    assert [
+        "recovery success",
+        "recovery time P95",
+        "storage per run",
+        "latency overhead",
+        "SLA breach",
+    ] == names
+    assert 5 == told["runs"]
+    assert {"doubtful", "failed"} == {breach["run"] for breach in told["breaches"]} - {"killed"}
+    assert 6 == done.status
+
+
+def test_a_bare_report_is_that_of_the_promises(history: Shop) -> None:
+    bare, named = history("report"), history("report", "sla")
+
+    assert bare.out == named.out
+    assert "recovery success" in bare.out
+    assert "not shown" in bare.out
+
+
+def test_one_run_or_the_newest_runs_alone_can_be_asked_for(history: Shop) -> None:
+    one = history("report", "sla", "--run", "run-42", "--json").data["sla"]
+    none = history("report", "sla", "--since", "0s", "--json").data["sla"]
+
+    assert (1, 0) == (one["runs"], none["runs"])
+    assert 3 == history("report", "sla", "--run", "nobody").status
+
+
+def test_tokens_without_a_price_are_named(history: Shop) -> None:
+    done = history("report", "cost", "--json")
+
+    cost = done.data["cost"]
+    assert 0 == done.status
+    assert ["scripted"] == cost["missing"]
+    assert cost["spent"]["tokens_in"] >= 30
+    assert "no price is known of scripted" in history("report", "cost").out
+
+
+def test_restarts_spare_what_was_recorded(history: Shop) -> None:
+    history("restart", "killed", "--app", "shop")
+
+    cost = history("report", "cost", "--run", "killed", "--json").data["cost"]
+
+    assert 1 == cost["restarts"]
+    assert (10, 7) == (cost["saved"]["tokens_in"], cost["saved"]["tokens_out"])
+
+
+def test_room_is_told_for_a_million_runs(history: Shop) -> None:
+    done = history("report", "storage", "--gb-month-usd", "0.1", "--json").data["storage"]
+
+    assert done["ended"] >= 3
+    assert done["gb_per_million"] == pytest.approx(done["bytes_per_run"] / 1000)
+    assert done["usd_per_month"] > 0
+
+
+def test_the_return_names_what_nobody_priced(history: Shop) -> None:
+    bare = history("report", "roi", "--json").data["roi"]
+    priced = history("report", "roi", "--usd-per-hour", "$500", "--gb-month-usd", "1", "--json")
+
+    assert any("--usd-per-hour" in each for each in bare["missing"])
+    assert ["the price of scripted"] == priced.data["roi"]["missing"]
+    assert 500 == priced.data["roi"]["inputs"]["USD per outage hour"]
+
+
+def test_metrics_are_printed_for_prometheus(history: Shop) -> None:
+    done = history("report", "metrics")
+
+    assert 0 == done.status
+    assert 'holdfast_runs_total{outcome="finished"} 2.0' in done.out.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (("sla", "--since", "yesterday"), "not a duration"),
+        (("roi", "--usd-per-hour", "-3"), "not a sum"),
+        (("roi", "--gb-month-usd", "cheap"), "not a sum"),
+        (("sla", "--watch"), "on a terminal"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(history: Shop, args: tuple[str, ...], said: str) -> None:
+    done = history("report", *args)
+
+    assert 2 == done.status
+    assert said in done.err
+
+
+def test_a_store_that_is_not_there_is_told(shop: Shop) -> None:
+    assert 3 == shop("report", "sla").status
+
+
+def test_lines_are_one_promise_or_breach_each(history: Shop) -> None:
+    lines = [json.loads(each) for each in history("report", "-o", "jsonl").out.splitlines()]
+
+    assert 5 == sum(line["kind"] == "promise" for line in lines)
+    assert sum(line["kind"] == "breach" for line in lines) >= 2
+
+
+def test_it_is_shown_again_and_again_on_a_terminal(history: Shop) -> None:
+    done = on_terminal(history, "report", "sla", "--watch", until="SLA breach", end=2)
+
+    assert 130 == done.status

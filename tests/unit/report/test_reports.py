@@ -1,0 +1,246 @@
+"""Reports over made-up runs: what counts as what."""
+
+import re
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from holdfast.model.decision import Action
+from holdfast.model.failure import FailureKind
+from holdfast.model.journal import Usage
+from holdfast.model.limits import SLA
+from holdfast.model.run import Status
+from holdfast.report.cost import cost_of, growth_of
+from holdfast.report.episodes import Ending, Episode
+from holdfast.report.facts import Facts
+from holdfast.report.metrics import Verdict
+from holdfast.report.prices import priced, with_price
+from holdfast.report.prometheus import exposition
+from holdfast.report.roi import Assumed, returned
+from holdfast.report.sla import keep
+from holdfast.report.smells import smells
+
+NOW = 10_000.0
+ALERTS = Path(__file__).parents[3] / "docs" / "reference" / "alerts.yml"
+
+
+def failure(took_s: float | None, ending: Ending = Ending.RECOVERED, at: float = 100.0) -> Episode:
+    end = None if took_s is None else at + took_s
+    return Episode(
+        kind=FailureKind.CRASH,
+        failed_at=at,
+        action=Action.RESTART,
+        decided_at=at + 0.5,
+        resumed_at=None if took_s is None else at + took_s / 2,
+        caught_up_at=end,
+        ending=ending,
+    )
+
+
+def run(name: str, *episodes: Episode, **facts: object) -> Facts:
+    known: dict[str, object] = {
+        "id": name,
+        "agent": "a",
+        "status": Status.FINISHED,
+        "is_ended": True,
+        "began": 0.0,
+        "ended": 1000.0,
+        "worked_s": 900.0,
+        "between_s": 9.0,
+        "bytes": 3_000,
+        "episodes": list(episodes),
+        "sla": None,
+        "is_watched": False,
+        "spent": [],
+        "saved": [],
+        "lost": [],
+        "at_risk_s": [],
+        "lives": 1,
+        "checkpoints": 3,
+        "blocked_s": [],
+        "effects": 0,
+        "in_doubt": 0,
+    }
+    return Facts(**{**known, **facts})  # type: ignore[arg-type]
+
+
+def test_the_five_promises_are_not_met_by_a_few_samples() -> None:
+    kept = keep([run("a", failure(4.0)), run("b")], NOW)
+
+    assert [Verdict.NOT_SHOWN] * 5 == [each.verdict for each in kept.measured]
+    assert [1497, 59, 20, 20, 2995] == [each.needed for each in kept.measured]
+    assert 2.0 == kept.down_s
+
+
+def test_many_good_runs_meet_all_five() -> None:
+    facts = [run(f"r{n}", failure(4.0)) for n in range(3000)]
+
+    kept = keep(facts, NOW)
+
+    assert [Verdict.MET] * 5 == [each.verdict for each in kept.measured]
+    assert [] == kept.breaches
+    assert 1.0 == kept.success
+    assert 0.998 == pytest.approx(kept.availability)
+
+
+def test_breaches_are_listed_one_by_one_with_their_reason() -> None:
+    sla = SLA(max_recovery="30s", availability=0.99)
+    kept = keep(
+        [
+            run("slow", failure(45.0), sla=sla),
+            run("helped", failure(5.0, Ending.PERSON), sla=sla),
+            run("lost", failure(None, Ending.FAILED), sla=sla, status=Status.FAILED),
+            run("young", failure(None, Ending.OPEN, at=NOW - 5), sla=sla, is_ended=False),
+            run("fine", failure(5.0), sla=sla),
+        ],
+        NOW,
+    )
+
+    assert [
+        ("slow", "it took too long"),
+        ("helped", "a person had to help"),
+        ("lost", "it was not recovered"),
+    ] == [(each.run, each.why) for each in kept.breaches]
+    assert 15.0 == kept.breach_s
+    assert Verdict.MISSED is kept.measured[4].verdict
+    assert (3, 4) == (kept.measured[4].failures, kept.measured[4].samples)
+    assert kept.budget_left is not None
+    assert 1 - kept.down_s / (0.01 * 5000) == pytest.approx(kept.budget_left)
+
+
+def test_runs_that_nobody_watches_stand_apart_from_those_that_are() -> None:
+    kept = keep([run("watched", failure(4.0), is_watched=True), run("alone", failure(900.0))], NOW)
+
+    assert (2, 1, 1, []) == (kept.runs, kept.apart, kept.episodes, kept.breaches)
+
+
+def test_the_agents_own_code_never_makes_the_overhead_a_missed_promise() -> None:
+    kept = keep([run(f"r{n}", between_s=500.0) for n in range(30)], NOW)
+
+    assert Verdict.NOT_SHOWN is kept.measured[3].verdict
+    assert "at most" in kept.measured[3].note
+
+
+def test_tokens_that_were_not_spent_again_are_counted_with_their_recorded_price() -> None:
+    answer = Usage(model="m", tokens_in=100, tokens_out=10, usd=0.5)
+    facts = [run("a", spent=[answer] * 4, saved=[answer] * 3, lost=[answer], lives=3)]
+
+    cost = cost_of(facts)
+
+    assert (2, 2.0, 1.5, 0.5) == (cost.restarts, cost.spent.usd, cost.saved.usd, cost.lost.usd)
+    assert (300, 30) == (cost.saved.tokens_in, cost.saved.tokens_out)
+    assert [] == cost.missing
+
+
+def test_a_model_without_a_price_is_named_and_not_guessed() -> None:
+    cost = cost_of([run("a", spent=[Usage(model="home-made-7", tokens_in=5)])])
+
+    assert ["home-made-7"] == cost.missing
+    assert cost.spent.usd is None
+
+
+def test_a_known_model_without_a_recorded_price_gets_todays() -> None:
+    cost = cost_of([run("a", spent=[Usage(model="gpt-4o", tokens_in=10**6, tokens_out=0)])])
+
+    assert [] == cost.missing
+    assert cost.models[0].priced_today
+    assert (cost.spent.usd or 0) > 0
+
+
+def test_a_price_is_read_from_the_answer_or_from_the_table() -> None:
+    told = {"model": "gpt-4o", "usage": {"input_tokens": 10, "output_tokens": 1, "usd": 7.0}}
+    known = {"model": "gpt-4o", "usage": {"input_tokens": 20_000, "output_tokens": 4_000}}
+    odd = {"model": "home-made-7", "usage": {"input_tokens": 1, "output_tokens": 1}}
+
+    assert 7.0 == (priced(told) or Usage()).usd
+    assert 0.0 < ((priced(known) or Usage()).usd or 0.0) < 1.0
+    assert (priced(odd) or Usage(usd=1.0)).usd is None
+    assert priced("no usage") is None
+    assert Usage(model="gpt-4o") == with_price(Usage(model="gpt-4o"))
+
+
+def test_growth_is_counted_over_runs_that_ended() -> None:
+    growth = growth_of([run("a"), run("b", bytes=5_000), run("c", is_ended=False)], 10**9, 0.1)
+
+    assert (2, 8_000, 4_000.0, 4.0, 0.1) == (
+        growth.ended,
+        growth.bytes,
+        growth.bytes_per_run,
+        growth.gb_per_million,
+        growth.usd_per_month,
+    )
+    assert "b" == growth.largest[0][0]
+    assert growth_of([], 0, None).gb_per_million is None
+
+
+def test_the_return_lists_every_input_and_what_nobody_priced() -> None:
+    answer = Usage(model="m", tokens_in=1, usd=2.0)
+    facts = [run("a", failure(36.0), saved=[answer], at_risk_s=[3600.0], lives=2, between_s=36.0)]
+    kept, cost = keep(facts, NOW), cost_of(facts)
+
+    known = returned(facts, kept, cost, 10**9, Assumed(usd_per_hour=100, gb_month_usd=0.5))
+    unknown = returned(facts, kept, cost, 10**9, Assumed())
+
+    assert (102.0, 1.5) == (known.worth.benefit_usd, known.worth.cost_usd)
+    assert (68.0, 67.0) == (known.worth.benefit_cost_ratio, known.worth.net_roi)
+    assert [] == known.missing
+    assert 1.005 == pytest.approx(known.worth.inputs["outage hours without records"])
+    assert 2 == len(unknown.missing)
+
+
+def test_metrics_are_read_by_prometheus_own_parser_and_carry_no_ids() -> None:
+    facts = [
+        run("secret-id", failure(4.0), failure(45.0), sla=SLA(availability=0.999), in_doubt=1),
+        run("other", status=Status.FAILED),
+    ]
+    text = exposition(facts, keep(facts, NOW), cost_of(facts), 123)
+
+    families = {each.name: each for each in text_string_to_metric_families(text)}
+    recovery = families["holdfast_recovery_seconds"].samples
+    below = {
+        (each.labels.get("clock"), each.labels.get("le")): each.value
+        for each in recovery
+        if each.name.endswith("_bucket")
+    }
+    assert "secret-id" not in text
+    assert (1.0, 1.0, 2.0) == (
+        below["catch_up", "5"],
+        below["catch_up", "30"],
+        below["catch_up", "60"],
+    )
+    assert {"finished": 1.0, "failed": 1.0} == {
+        each.labels["outcome"]: each.value for each in families["holdfast_runs"].samples
+    }
+    assert [1.0] == [each.value for each in families["holdfast_effects_in_doubt"].samples]
+
+
+def test_every_alert_uses_metrics_that_are_printed() -> None:
+    facts = [run("a", failure(45.0), sla=SLA(availability=0.999))]
+    text = exposition(facts, keep(facts, NOW), cost_of(facts), 1)
+    printed = set(re.findall(r"^# TYPE (\S+)", text, re.MULTILINE))
+
+    rules = ALERTS.read_text(encoding="utf-8")
+    used = {re.sub(r"_bucket$", "", name) for name in re.findall(r"holdfast_\w+", rules)}
+    recorded = set(re.findall(r"record: (\S+)", rules))
+
+    assert set() == used - printed
+    assert set(re.findall(r"holdfast:[\w:]+", rules)) == recorded
+    assert 6 == rules.count("alert:")
+
+
+def test_bloat_slow_recoveries_and_runs_left_alone_are_named() -> None:
+    facts = [
+        run(f"r{n}", failure(45.0), bytes=900_000, sla=SLA(max_recovery="30s")) for n in range(4)
+    ]
+    found = {each.name: each for each in smells(facts, keep(facts, NOW))}
+
+    assert {"bloat", "slow recovery", "nobody watches"} == set(found)
+    assert "holdfast du r0" in found["bloat"].instead
+    assert "30 s are promised" in found["slow recovery"].found
+
+
+def test_a_healthy_store_smells_of_nothing() -> None:
+    facts = [run("a", failure(4.0), is_watched=True), run("b")]
+
+    assert [] == smells(facts, keep(facts, NOW))
