@@ -48,6 +48,16 @@ def test_effects_that_say_too_little_of_themselves_are_noted(shop: Shop) -> None
     assert "no undo=" in noted
 
 
+def test_well_known_mistakes_are_named(history: Shop) -> None:
+    found = {
+        each["name"]: each["found"]
+        for each in history("doctor", "--app", "shop", "--json").data["checks"]
+    }
+
+    assert "no validate= on broken, dreamer" in found["validators"]
+    assert "nobody to restart them" in found["nobody watches"]
+
+
 def test_where_there_is_no_store_yet_that_is_no_fault_and_none_is_made(shop: Shop) -> None:
     done = shop("doctor")
 

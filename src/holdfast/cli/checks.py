@@ -19,6 +19,9 @@ from holdfast.clock import Clock
 from holdfast.engine import agents, tools
 from holdfast.errors import HoldfastError, StoreNotFound
 from holdfast.model.run import Status
+from holdfast.report.facts import facts_of
+from holdfast.report.sla import keep
+from holdfast.report.smells import smells
 from holdfast.store.backends.locks import CommitLock
 from holdfast.store.backends.place import NETWORK, file_system
 from holdfast.store.backends.schema import FORMAT
@@ -35,6 +38,7 @@ LOCK_WAIT_S_MAX = 2.0
 AHEAD_S_MAX = 5.0
 """A record this far in the future says that the clock was set back."""
 RUNS_LOOKED_AT = 1000
+RUNS_JUDGED = 200
 MOUNTS = Path("/proc/self/mountinfo")
 
 _NAME = re.compile(r"^[A-Za-z0-9._-]+")
@@ -135,6 +139,7 @@ def _store(config: Config, clock: Clock) -> Iterator[Check]:
                 text = f"{plural(len(lost), 'acknowledged row')} missing: `holdfast verify`"
                 yield Check(name="whole", verdict=BAD, found=text)
             yield from _runs(found, runs)
+            yield from _smells(found, clock)
     except StoreNotFound:
         text = "there is none yet; `holdfast run` and `holdfast.open()` make one"
         yield Check(name="opens", verdict=NOTE, found=text)
@@ -198,6 +203,25 @@ def _apps(config: Config, _clock: Clock) -> Iterator[Check]:
             name="app", verdict=verdict, found=f"{name} ({origin}): {declared or 'no agents'}"
         )
         yield from _effects(name)
+        yield from _unchecked(name)
+
+
+def _unchecked(module: str) -> Iterator[Check]:
+    """Agents whose state nothing checks: a restore of a wrong one would go unnoticed."""
+    bare = sorted(a.name for a in agents.declared(frozenset({module})) if not a.validate)
+    if bare:
+        text = (
+            f"{module}: no validate= on {', '.join(bare)}; a wrong state would be restored without "
+            "a word (@holdfast.validate)"
+        )
+        yield Check(name="validators", verdict=NOTE, found=text)
+
+
+def _smells(found: Opened, clock: Clock) -> Iterator[Check]:
+    """Well-known mistakes that show in what the store has seen."""
+    facts = list(islice(facts_of(found), RUNS_JUDGED))
+    for smell in smells(facts, keep(facts, clock.now())):
+        yield Check(name=smell.name, verdict=NOTE, found=f"{smell.found}; {smell.instead}")
 
 
 def _effects(module: str) -> Iterator[Check]:
