@@ -8,8 +8,9 @@ the codec's canonical bytes. The order of a dict does not count; True, 1 and 1.0
 """
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from hashlib import sha256
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any, Final
 from zlib import crc32
 
@@ -39,6 +40,8 @@ _ARRAY_HEADS: Final = tuple(
     _pack([None] * count).removesuffix(_pack(None) * count) for count in range(GROUP + 1)
 )
 _DIGEST_HEAD: Final = _pack(Ext(_DIGEST, bytes(32)))[:-32]
+
+_known_digest: Final = attrgetter("hf_hash")
 
 
 def digest(value: object, *, path: str = "value") -> bytes:
@@ -105,7 +108,7 @@ def _hash_group(items: list[Any], group: int) -> tuple[bytes, bool]:
 def _packed_digests(items: list[Any]) -> bytes | None:
     """Give what `_packed(_tokens(items))` would, if all are containers that know their digests."""
     try:
-        known = [item.hf_hash for item in items]
+        known = list(map(_known_digest, items))
     except AttributeError:
         return None
     if not _BYTES.issuperset(map(type, known)):
@@ -132,7 +135,7 @@ def _hash_list_cached(items: TrackedList) -> tuple[bytes, bool]:
         cache.children_stale.clear()
     length = len(items)
     count = -(-length // GROUP)
-    return cache.complete(b"L", count, length, lambda group: _hash_group(items, group))
+    return cache.complete(b"L", count, length, partial(_hash_group, items))
 
 
 def _places_of(items: TrackedList, wanted: set[int]) -> Iterable[int]:
@@ -152,6 +155,10 @@ def _places_of(items: TrackedList, wanted: set[int]) -> Iterable[int]:
 def _hash_dict(mapping: dict[Any, Any]) -> tuple[bytes, bool]:
     length = len(mapping)
     if length <= GROUP:
+        if _TEXT.issuperset(map(type, mapping)) and BASIC.issuperset(map(type, mapping.values())):
+            names = sorted(mapping)  # As `_bucket` does it: most messages are such dicts.
+            packed = _packed([*names, *map(mapping.__getitem__, names)])
+            return sha256(b"d" + packed).digest(), True
         packed, is_stable = _bucket(mapping, mapping)
         return sha256(b"d" + packed).digest(), is_stable
     return _hash_all(b"D", [_hash_bucket(mapping, keys) for keys in _members(mapping)], length)

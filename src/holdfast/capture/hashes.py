@@ -46,7 +46,7 @@ class Cache:
         `hash_group` gives a digest and whether it stays true until it is forgotten; so does this.
         """
         groups = self._groups
-        self.forget_from(count)
+        del groups[count * _SIZE :]
         known = len(groups) // _SIZE
         groups.extend(bytes((count - known) * _SIZE))
         due: Collection[int] = range(known, count)
@@ -86,7 +86,7 @@ class ListCache(Cache):
         if count == stop - start:
             self._unknown.update(range(start // GROUP, (stop + GROUP - 1) // GROUP))
         else:
-            self.forget_from(start // GROUP)
+            del self._groups[start // GROUP * _SIZE :]
 
 
 class DictCache(Cache):

@@ -34,8 +34,8 @@ def blank(kind: type, tracker: Tracker) -> Value:
     return new
 
 
-def restored(plain: dict[Any, Any], tracker: Tracker, node: int, source: Value) -> Value:
-    """Make the tracked dict that a restored state holds: saved, unchanged, with a source."""
+def tracked_dict(plain: dict[Any, Any], tracker: Tracker, node: int, source: Value) -> Value:
+    """Make the tracked dict with the content of a flat one, unchanged, with a source."""
     kind = TRACKED[dict]
     new: Any = dict.__new__(kind)
     dict.update(new, plain)
@@ -76,8 +76,7 @@ def _settle_flat(node: Node, tracker: Tracker) -> bool:
 
 def put_own_in(target: Node, value: dict[Any, Any], tracker: Tracker) -> Value:
     """Make a flat dict that nobody else holds ready to stand in `target`: there is no original."""
-    copy = blank(TRACKED[dict], tracker)
-    dict.update(copy, value)
+    copy = tracked_dict(value, tracker, UNSAVED, None)
     copy.hf_up = ref(target)
     return copy
 

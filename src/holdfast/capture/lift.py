@@ -12,7 +12,7 @@ from msgspec.msgpack import Ext
 from holdfast import errors
 from holdfast.capture import wire
 from holdfast.capture.fixed import BASIC, Value
-from holdfast.capture.insert import blank, restored
+from holdfast.capture.insert import blank, tracked_dict
 from holdfast.capture.lost import Lost
 from holdfast.capture.lower import preorder
 from holdfast.capture.node import (
@@ -235,7 +235,7 @@ class Lift:
                 continue
             if count == 1 and type(plain) is dict and BASIC.issuperset(map(type, plain.values())):
                 # The usual message; all that follows is for the others.
-                value = restored(plain, tracker, len(nodes), source)
+                value = tracked_dict(plain, tracker, len(nodes), source)
                 nodes.append(value)
                 self.named += 1
             else:

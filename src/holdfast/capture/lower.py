@@ -147,7 +147,10 @@ class Lowering:
         if not self._is_careful and _TEXT.issuperset(map(type, keys)):
             if keys is mapping and BASIC.issuperset(map(type, mapping.values())):
                 return mapping
-            return {key: self.value(mapping[key]) for key in keys}
+            return {
+                key: value if type(value := mapping[key]) in BASIC else self.value(value)
+                for key in keys
+            }
         flat: list[Any] = []
         for key in keys:
             flat += (self.key(mapping, key), self.value(mapping[key]))
@@ -259,7 +262,9 @@ def _stored(found: list[tuple[int, Named]]) -> Ext:
 
 
 def _is_packed_as_it_is(node: Value) -> bool:
-    return is_flat(node) and (isinstance(node, list) or _TEXT.issuperset(map(type, node)))
+    if isinstance(node, list):
+        return BASIC.issuperset(map(type, node))
+    return BASIC.issuperset(map(type, node.values())) and _TEXT.issuperset(map(type, node))
 
 
 def _is_small(node: Value) -> bool:

@@ -132,8 +132,10 @@ def parents(node: Node) -> list[Node]:
     up = node.hf_up
     if up is None:
         return []
-    links = list(up.values()) if type(up) is dict else [up]
-    return [parent for held in links if (parent := held()) is not None]
+    if type(up) is dict:
+        return [parent for held in list(up.values()) if (parent := held()) is not None]
+    parent = up()
+    return [] if parent is None else [parent]
 
 
 def is_within(node: Node, tops: set[int]) -> bool:

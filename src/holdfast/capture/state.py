@@ -108,7 +108,7 @@ class State:
 
     def delta(self) -> bytes | None:
         """Give what changed since the last save; None if nothing did."""
-        with self.lock:
+        with self._tracker.lock:
             assert self.root.hf_node >= self._tracker.floor, "a delta follows a base"
             return self._save(self._write_delta)
 
@@ -125,7 +125,8 @@ class State:
         A part that was taken out of the state is written as long as that is possible, so that it
         can come back by its id. It must not make a save fail.
         """
-        self._refuse_changed_originals()
+        if self._tracker.originals.watches:
+            self._refuse_changed_originals()
         held = reach(self.root) if self._tracker.suspects else None
         try:
             done = write(held)
@@ -170,7 +171,9 @@ class State:
     def _write_delta(self, held: set[int] | None) -> bytes | None:
         tracker = self._tracker
         seen = self._leaves.look(tracker, held) if tracker.holders else {}
-        due: list[Any] = [node for node in tracker.dirty if held is None or id(node) in held]
+        due: list[Any] = tracker.dirty
+        if held is not None:
+            due = [node for node in due if id(node) in held]
 
         def build(lowering: Lowering) -> bytes | None:
             document: list[Any] = [wire.VERSION, tracker.next - tracker.floor]
@@ -184,8 +187,9 @@ class State:
         tracker.next = lowering.next
         for node in due:
             node.hf_mark = None
-        tracker.dirty = [node for node in tracker.dirty if node.hf_mark is not None]
-        self._leaves.keep(seen, lowering.leaves_written)
+        tracker.dirty = [] if held is None else [n for n in tracker.dirty if n.hf_mark is not None]
+        if seen or self._leaves.saved:
+            self._leaves.keep(seen, lowering.leaves_written)
         return data
 
     def _remember(self, lowering: Lowering, first: int) -> None:
@@ -202,7 +206,7 @@ class State:
         number = node.hf_node - self._tracker.floor
         if mark is None:
             return ()
-        if isinstance(node, TrackedList):
+        if type(node) is TrackedList:
             length = len(node)
             if mark.is_clean(length):
                 return ()
@@ -213,7 +217,7 @@ class State:
             raise errors.ChangedOutside(where(node))
         if mark.is_clean():
             return ()
-        gone = [lowering.key(node, key) for key in mark.gone]
+        gone = [lowering.key(node, key) for key in mark.gone] if mark.gone else []
         return number, gone, lowering.pairs(node, mark.put)
 
     def _lower(
@@ -241,7 +245,8 @@ class State:
             try:
                 data = build(lowering)
                 if is_careful or not self._needs_care(data):
-                    self._check(data, is_base=is_base)
+                    if self._mirror is not None:
+                        self._check(self._mirror, data, is_base=is_base)
                     return data, lowering
                 lowering.undo()
                 is_careful = True
@@ -263,14 +268,12 @@ class State:
             return False
         return vault.may_hold(data) or (self._aside is not None and _may_hold_large(data))
 
-    def _check(self, data: bytes | None, *, is_base: bool) -> None:
+    def _check(self, mirror: Mirror, data: bytes | None, *, is_base: bool) -> None:
         """In checking mode, compare what a save would restore with what is there."""
-        if self._mirror is None:
-            return
         if is_base and data is not None:
-            self._mirror.check_base(data, self.root)
+            mirror.check_base(data, self.root)
         else:
-            self._mirror.check_delta(data, self.root)
+            mirror.check_delta(data, self.root)
 
     @classmethod
     def restore(

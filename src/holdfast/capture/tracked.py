@@ -13,9 +13,18 @@ from weakref import ref
 
 from holdfast.capture.dicts import TrackedDict
 from holdfast.capture.fixed import BASIC, Value, is_fixed
-from holdfast.capture.insert import blank
+from holdfast.capture.insert import blank, tracked_dict
 from holdfast.capture.lists import TrackedList
-from holdfast.capture.node import KINDS, LOOSE, TRACKED, forget_source, inside, is_flat, link
+from holdfast.capture.node import (
+    KINDS,
+    LOOSE,
+    TRACKED,
+    UNSAVED,
+    forget_source,
+    inside,
+    is_flat,
+    link,
+)
 from holdfast.capture.places import source_of
 
 __all__ = ["TrackedDict", "TrackedList", "inside", "plain", "track"]
@@ -36,10 +45,7 @@ def track(value: object, source: object | None = None, keys: Iterable[object] = 
     if kind not in TRACKED and kind not in KINDS:
         return value
     if kind is dict and not keys and is_flat(value):
-        new = blank(TrackedDict, LOOSE)
-        dict.update(new, value)  # type: ignore[call-overload]
-        new.hf_source = None if source is None else (None, source)
-        return new
+        return tracked_dict(value, LOOSE, UNSAVED, None if source is None else (None, source))  # type: ignore[arg-type]
     return _Copying().copy(value, None if source is None else source_of(source, keys))
 
 

@@ -63,23 +63,23 @@ class Originals:
     """The watched originals of one tracker, by identity; outer ones before inner ones."""
 
     def __init__(self) -> None:
-        self._watches: dict[int, Watch] = {}
+        self.watches: dict[int, Watch] = {}
         self._review_at = ORIGINALS_BEFORE_REVIEW
 
     def __len__(self) -> int:
-        return len(self._watches)
+        return len(self.watches)
 
     def add(self, watch: Watch) -> None:
         """Begin to watch an original."""
-        self._watches[id(watch.original)] = watch
+        self.watches[id(watch.original)] = watch
 
     def remove(self, watch: Watch) -> None:
         """Stop watching an original."""
-        self._watches.pop(id(watch.original), None)
+        self.watches.pop(id(watch.original), None)
 
     def copy_of(self, original: object) -> Value | None:
         """Give the tracked copy that was made of `original`, if it is watched."""
-        watch = self._watches.get(id(original))
+        watch = self.watches.get(id(original))
         return None if watch is None else watch.copy()
 
     def review(self) -> list[Any]:
@@ -88,9 +88,9 @@ class Originals:
         An original that is as it was and that nobody else holds can never change again.
         """
         changed: list[Any] = []
-        if not self._watches:
+        if not self.watches:
             return changed
-        left, self._watches = self._watches, {}
+        left, self.watches = self.watches, {}
         for key in list(left):
             watch = left.pop(key)  # the one before is let go now, and with it what only it held
             copy = watch.copy()
@@ -101,11 +101,11 @@ class Originals:
             elif not watch.is_held():
                 copy.hf_watch = None
                 continue
-            self._watches[key] = watch
+            self.watches[key] = watch
         return changed
 
     def review_when_many(self) -> None:
         """Review if there are twice as many as after the last time."""
-        if len(self._watches) >= self._review_at:
+        if len(self.watches) >= self._review_at:
             self.review()
-            self._review_at = max(ORIGINALS_BEFORE_REVIEW, 2 * len(self._watches))
+            self._review_at = max(ORIGINALS_BEFORE_REVIEW, 2 * len(self.watches))

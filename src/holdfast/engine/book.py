@@ -61,7 +61,7 @@ class Book:
     def ask(self, scope: Scope, question: Question, *, is_side: bool) -> tuple[Call, Record | None]:
         """The call this question is, and its record; `Diverged` if the code goes another way."""
         with self._lock:
-            desk = self._desk(scope)
+            desk = self._desks.get(scope) or self._desk(scope)
             same = (question.name, question.digest)
             ordinal = desk.asked.get(same, 0)
             call = Call(
@@ -80,12 +80,12 @@ class Book:
                     record = _bare_record(desk, scope, question, ordinal)
                 if record is None and not is_side and isinstance(scope, int):
                     self._check(desk, call)
-            if record is None and self._standing.get(same):
+            if record is None and self._standing and self._standing.get(same):
                 record = self._standing[same].pop(0)
             desk.asked[same] = ordinal + 1
             self.all += 1
             self.sides += is_side
-            self.own += not is_side and isinstance(scope, int)
+            self.own += not is_side and type(scope) is int
             return call, record
 
     def knows(self, scope: Scope, question: Question) -> bool:
@@ -136,15 +136,19 @@ class Book:
 
     def close(self, scope: int) -> None:
         """The scope is over: `Diverged` if the journal holds answers nobody asked for."""
+        desk = self._desks.get(scope)
+        if desk is None or not desk.unused:
+            return  # What is unused only ever gets less.
         with self._lock:
-            desk = self._desks.get(scope)
-            left = [r for r in desk.unused.values() if not r.is_optional] if desk else []
+            left = [r for r in desk.unused.values() if not r.is_optional]
             if left:
                 first = min(left, key=lambda r: r.call.after)
                 raise self.diverged(first.call, None)
 
     def undecided(self) -> Record | None:
         """An effect carried over from a turn run anew that is in doubt and was not asked for."""
+        if not self._standing:
+            return None
         with self._lock:
             standing = [r for records in self._standing.values() for r in records]
         return next((r for r in standing if r.outcome is None), None)
@@ -153,7 +157,8 @@ class Book:
         """A turn is over: nothing of it, nor inside its calls, will be asked again."""
         with self._lock:
             self._standing.clear()
-            for scope in [s for s in self._desks if s == turn or isinstance(s, bytes)]:
+            self._desks.pop(turn, None)
+            for scope in [s for s in self._desks if type(s) is bytes]:
                 del self._desks[scope]
 
     def diverged(self, recorded: Call, asked: Call | None) -> Diverged:

@@ -10,6 +10,7 @@ ITEMS_MAX = 3
 REDACTED_CHARS_MAX = 4096
 """How much of a text is searched for secrets, of which fewer characters are shown."""
 _PLAIN = frozenset({int, float, complex, bool, type(None), Secret})
+_TEXTS, _SEQUENCES = (str, bytes, bytearray), (list, tuple)
 
 
 def brief(value: object, depth: int = 2) -> str:
@@ -17,13 +18,13 @@ def brief(value: object, depth: int = 2) -> str:
     kind = type(value)
     if kind in _PLAIN:
         return repr(value)[:TEXT_CHARS_MAX]
-    if kind is str or isinstance(value, str | bytes | bytearray):
-        if len(value) <= TEXT_CHARS_MAX:  # type: ignore[arg-type]  # a kind of text
+    if isinstance(value, _TEXTS):
+        if len(value) <= TEXT_CHARS_MAX:
             return repr(value)
-        return f"{_start(value)!r}… ({len(value)} long)"  # type: ignore[arg-type]
+        return f"{_start(value)!r}… ({len(value)} long)"
     if isinstance(value, dict):
         return _mapping(value, depth)
-    if isinstance(value, list | tuple):
+    if isinstance(value, _SEQUENCES):
         return _sequence(value, depth)
     return f"<{kind.__name__}>"
 
@@ -38,7 +39,11 @@ def _start(value: Any) -> object:  # noqa: ANN401 text of some kind
 def _mapping(value: dict[object, object], depth: int) -> str:
     if depth == 0 or len(value) > ITEMS_MAX:
         return f"{{{len(value)} keys}}"
-    inner = [f"{brief(key, 0)}: {brief(item, depth - 1)}" for key, item in value.items()]
+    inner = []
+    for key, item in value.items():
+        is_short = type(key) is str and len(key) <= TEXT_CHARS_MAX
+        inner.append(f"{key!r}: " if is_short else f"{brief(key, 0)}: ")
+        inner[-1] += brief(item, depth - 1)
     return f"{{{', '.join(inner)}}}"
 
 

@@ -94,16 +94,14 @@ def raise_again(spec: StepSpec, here: Frame, raised: Raised) -> Recorded:
 
 def read_usage(usage: UsageFn | None, value: object, name: str) -> Usage | None:
     """What the answer used: as the user's function says, or as known shapes report it."""
-    found = _told_usage(usage, value, name)
+    found = usage_of(value) if usage is None else _told_usage(usage, value, name)
     if found is None or found.model is None:
         return found
     model = redact(found.model)
     return found if model is found.model else msgspec.structs.replace(found, model=model)
 
 
-def _told_usage(usage: UsageFn | None, value: object, name: str) -> Usage | None:
-    if usage is None:
-        return usage_of(value)
+def _told_usage(usage: UsageFn, value: object, name: str) -> Usage | None:
     told = usage(value)
     if told is None or isinstance(told, Usage):
         return told

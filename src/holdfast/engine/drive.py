@@ -4,8 +4,8 @@ A recorded call is written once, as a generator that yields what has to be waite
 drivers below do the waiting; what is thrown while waiting is thrown into the generator.
 """
 
-import inspect
 from collections.abc import Callable, Generator, Mapping
+from types import CoroutineType
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -116,7 +116,7 @@ def _invoke(wait: Invoke) -> object:
     finally:
         inside.reset(guard)
         context.frame.reset(here)
-    if inspect.iscoroutine(result):
+    if isinstance(result, CoroutineType):
         result.close()
         msg = f"{wait.frame.function} is asynchronous and was called from synchronous code"
         raise UsageError(msg)
@@ -159,7 +159,7 @@ async def _ainvoke(wait: Invoke) -> object:
     try:
         with wait.frame.session.pacer.standing_still():
             result = interpose.call(wait.frame, wait.fn, wait.args, wait.kwargs)
-            if inspect.iscoroutine(result):
+            if isinstance(result, CoroutineType):
                 result = await result
     finally:
         inside.reset(guard)

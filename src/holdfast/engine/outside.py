@@ -8,12 +8,9 @@ from holdfast.model.journal import Entry, LoopLeft
 def is_outside(turn: int, entries: Sequence[Entry]) -> bool:
     """Whether a replay outside turns needs these entries after the turn is over."""
     for entry in entries:
-        if isinstance(entry, LoopLeft):
+        if type(entry) is LoopLeft:
             return True
         call = getattr(entry, "call", None)
-        if call is not None and (
-            (isinstance(call.scope, int) and call.scope < 0)
-            or (isinstance(call.scope, bytes) and turn < 0)
-        ):
+        if call is not None and (turn if type(call.scope) is bytes else call.scope) < 0:
             return True
     return False

@@ -53,6 +53,7 @@ class Shape:
         self._defaults = {
             n: p.default for n, p in parameters.items() if p.default is not inspect.Parameter.empty
         }
+        self._is_plain = len(self._order) == len(parameters)
 
     def check(self, option: str, names: frozenset[str]) -> None:
         """Refuse names that the function does not take, at the line that declares it."""
@@ -62,6 +63,8 @@ class Shape:
 
     def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """Arguments by name, defaults filled in; `TypeError` as Python itself would raise it."""
+        if not kwargs and self._is_plain and len(args) == len(self._order):
+            return dict(zip(self._order, args, strict=True))
         if self._is_simple and len(args) <= len(self._order):
             bound = dict(zip(self._order, args, strict=False))
             if bound.keys().isdisjoint(kwargs) and self.names.issuperset(kwargs):
@@ -82,8 +85,12 @@ class Shape:
         bound = self.bind(args, kwargs)
         if self._ignore:
             bound = {name: value for name, value in bound.items() if name not in self._ignore}
-        marks = [(name, self._mark(name, value)) for name, value in bound.items()]
-        asked = [Asked(name, redact(brief(bound[name])), mark[:4]) for name, mark in marks]
+        marks: list[tuple[str, bytes]] = []
+        asked: list[Asked] = []
+        for name, value in bound.items():
+            mark = self._mark(name, value)
+            marks.append((name, mark))
+            asked.append(Asked(name, redact(brief(value)), mark[:4]))
         return Question(self.name, _whole(marks), asked, bound)
 
     def _mark(self, name: str, value: object) -> bytes:

@@ -153,7 +153,8 @@ class Session:
 
     def ask(self, question: Question, frame: "Frame") -> tuple[Call, Record | None]:
         """Which call this is, and what the journal holds of it."""
-        self.refuse_if_stopped()
+        if self.stopped is not None or self.is_over:
+            self.refuse_if_stopped()
         if frame.limit is not None:
             frame.limit.refuse_if_over()
         scope: Scope = self.scope if frame.inside is None else frame.call
@@ -183,7 +184,7 @@ class Session:
         if left is not None and isinstance(left.entry, Intended):
             why = "it was cut off in a turn that was run anew without it"
             raise self.stop(InDoubt(self.id, left.call.name, left.entry.key, why))
-        for key, call in list(self.doing.items()):
+        for key, call in list(self.doing.items()) if self.doing else ():
             if call.scope == self.turn or is_end:
                 why = "the agent went on while a thread or task still did it; wait for it first"
                 raise self.stop(InDoubt(self.id, call.name, key, why))
@@ -204,7 +205,8 @@ class Session:
     ) -> tuple[int, int, Ticket]:
         """Queue `entry`, behind all that is pending and `before`; returns row id, index, ticket."""
         with self.lock:
-            self._refuse_if_over()
+            if self.is_over:
+                self._refuse_if_over()
             self.spill()  # What the agent has read stands before what it does next.
             self._pending += [*before, entry] if before else [entry]
             return self._submit(intents, body)

@@ -143,7 +143,8 @@ class Loops:
     def open_turn(self, loop: int) -> int:
         """The next turn begins."""
         session = self._session
-        session.refuse_if_stopped()
+        if session.stopped is not None or session.is_over:
+            session.refuse_if_stopped()
         self._open_loop = loop
         session.scope = session.turn = self._next_turn
         session.error = None
@@ -161,7 +162,7 @@ class Loops:
         session.refuse_doubt()
         session.sections.capture()
         is_marked = session.pacer.end_turn(turn)
-        if is_marked or not session.pacer.is_given:
+        if session.validators and (is_marked or not session.pacer.is_given):
             session.refuse_invalid(f"at the end of turn {turn}")
         failpoint.reach("turn.ending")
         began, now = session.clock.monotonic(), session.clock.now()
@@ -172,7 +173,7 @@ class Loops:
         used, steps = session.used, session.steps
         ended = TurnEnded(turn, loop, now, delta, mark, is_loop_over, used, steps)
         # Pended together they stand side by side, so the base can name what the end wrote.
-        session.pend(*_declared(session, based), ended, *based)
+        session.pend(*_declared(session, based), ended, *based) if based else session.pend(ended)
         failpoint.reach("turn.ended")
         session.book.forget(turn)
         if is_marked:

@@ -43,7 +43,7 @@ def total(usages: list[Usage]) -> Usage:
 
 
 def _get(value: object, name: str) -> object:
-    if isinstance(value, Mapping):
+    if isinstance(value, dict) or isinstance(value, Mapping):  # noqa: SIM101 a dict is known at once
         return value.get(name)
     if isinstance(value, str | bytes | int | float | list | tuple) or value is None:
         return None

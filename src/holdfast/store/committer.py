@@ -66,10 +66,11 @@ class Committer:
                     self._drain()
                 finally:
                     self._leading.release()
-                    self._pass_on()
+                    if self._queue:
+                        self._pass_on()
             else:
                 self._await_leader(ticket)
-        return ticket.outcome()
+        return ticket.done if ticket.error is None else ticket.outcome()
 
     def _await_leader(self, ticket: Ticket) -> None:
         ticket.wake = wake = threading.Event()
@@ -81,13 +82,18 @@ class Committer:
         # Writes stay queued until they are over: when Ctrl-C ends the thread that leads, the next
         # one finds them all, and what was written already is recognised when written again.
         queue = self._queue
-        self._forget_settled()
+        while queue and queue[0].is_over:
+            queue.popleft()
         count = len(queue)
         if not count:
             return
-        batch = [queue[0]] if count == 1 else [queue[n] for n in range(min(count, BATCH_MAX))]
+        if count == 1:
+            batch, writes = [queue[0]], [queue[0].write]
+        else:
+            batch = [queue[n] for n in range(min(count, BATCH_MAX))]
+            writes = [ticket.write for ticket in batch]
         try:
-            results = self._records.commit([ticket.write for ticket in batch])
+            results = self._records.commit(writes)
         except Exception as error:  # noqa: BLE001 it rises where each write is waited for
             for ticket in batch:
                 ticket.error = error
@@ -95,11 +101,7 @@ class Committer:
             for ticket, done in zip(batch, results, strict=True):
                 ticket.done = done
         _settle(batch)
-        self._forget_settled()
-
-    def _forget_settled(self) -> None:
-        queue = self._queue
-        while queue and queue[0].is_over:
+        for _ in batch:
             queue.popleft()
 
     def _pass_on(self) -> None:

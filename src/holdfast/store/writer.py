@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Sequence
+from typing import NoReturn
 
 import msgspec
 from msgspec.structs import replace
@@ -133,7 +134,8 @@ class RunWriter:
         except Exception as error:
             self._fault = error
             raise
-        self._accept(done)
+        if done < 0:
+            self._refuse()
 
     async def afinish(self, ticket: Ticket) -> None:
         """Wait until a queued row is durable while the event loop goes on."""
@@ -142,13 +144,13 @@ class RunWriter:
         except Exception as error:
             self._fault = error
             raise
-        self._accept(done)
-
-    def _accept(self, done: int) -> None:
         if done < 0:
-            # A row behind one that failed is refused too; what failed first says why.
-            self._fault = self._fault or Fenced(self.run.body.id, self.run.row.epoch)
-            raise self._fault
+            self._refuse()
+
+    def _refuse(self) -> NoReturn:
+        # A row behind one that failed is refused too; what failed first says why.
+        self._fault = self._fault or Fenced(self.run.body.id, self.run.row.epoch)
+        raise self._fault
 
     def grow(
         self,
@@ -310,5 +312,5 @@ def branch_payload(kept: int | None) -> bytes:
 
 def make_row(seals: RunSeals, id_: int, before: bytes, row: Row) -> JournalRow:
     """The journal row that follows the row with hash `before`."""
-    is_told = any(type(entry) not in _CLEAN for entry in row.entries)
-    return seals.row(id_, before, packed(row) if is_told else _encode(row))
+    is_clean = _CLEAN.issuperset(map(type, row.entries))
+    return seals.row(id_, before, _encode(row) if is_clean else packed(row))

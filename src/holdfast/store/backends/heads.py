@@ -19,6 +19,7 @@ from holdfast.store.backends.place import unwritable
 SLOTS = 64
 HASH_BYTES = 32
 _SLOT = struct.Struct(">Q32sI")
+_NOTED = struct.Struct(">Q32s")  # A seal is shorter, and filled up with zeros.
 _SLOT_BYTES = 64
 
 
@@ -34,7 +35,7 @@ class HeadNote:
 
     def write(self, row: int, mac: bytes) -> None:
         """Note an acknowledged row."""
-        plain = row.to_bytes(8, "big") + mac.ljust(HASH_BYTES, b"\0")  # A seal is shorter.
+        plain = _NOTED.pack(row, mac)
         slot = branch_of(row) % SLOTS * _SLOT_BYTES
         try:
             os.pwrite(self._fd, plain + zlib.crc32(plain).to_bytes(4, "big"), slot)

@@ -95,7 +95,8 @@ class SqliteRecords(SqliteReads):
     def commit(self, writes: Sequence[Write]) -> list[int]:
         """Do all `writes` in one transaction, durable when this returns."""
         with self._writing:
-            self._refuse_if_unfit()
+            if self._fault is not None:
+                raise self._fault
             try:
                 done = self._commit_alone(writes)
                 self._note(writes, done)
@@ -130,10 +131,9 @@ class SqliteRecords(SqliteReads):
                     self._objects.uphold(id_, data)
 
     def _do(self, writes: Sequence[Write]) -> list[int]:
-        if len(writes) == 1:
-            write = writes[0]
-            if type(write) is Append and _is_bare(write):
-                return [self._append(write)]
+        write = writes[0]
+        if len(writes) == 1 and type(write) is Append and _is_bare(write):
+            return [self._append(write)]
         self._begun.clear()
         with transaction(self._writer):
             return [self._one(write) for write in writes]

@@ -59,7 +59,8 @@ LONG: Final = 4096
 """Longer runs are mostly pictures in base64, where any few bytes stand by chance."""
 
 _BARE: Final = (b"AKIA", b"ASIA", b"ABIA", b"ACCA", b"AIza")  # forms without `-`, `_` or `.`
-_PRIVATE: Final = b"PRIVATE KEY"
+ARMOUR: Final = b"-----BEGIN "
+"""How a private key begins, which alone among the forms may have no run."""
 _HOOK: Final = b"hooks.slack.com/"
 
 TABLE: Final = bytes(
@@ -91,10 +92,11 @@ def runs_of(data: bytes) -> Iterator[bytes]:
         at = marked.find(WORD, end)
 
 
-def is_suspect(data: bytes, grams: frozenset[bytes]) -> bool:
-    """Whether a closer look at packed bytes is due: a run in them has one of `grams`."""
-    marked = data.translate(TABLE)
-    at = marked.find(WORD)
+def is_suspect(data: bytes, marked: bytes, at: int, grams: frozenset[bytes]) -> bool:
+    """Whether a closer look at packed bytes is due: a run in them has one of `grams`.
+
+    `marked` is what `TABLE` makes of them, and `at` is where the first run begins in it.
+    """
     while at >= 0:
         end = marked.find(b" ", at)
         end = len(data) if end < 0 else end
@@ -106,7 +108,7 @@ def is_suspect(data: bytes, grams: frozenset[bytes]) -> bool:
         elif not grams.isdisjoint([data[n : n + GRAM] for n in range(first, last + 1)]):
             return True
         at = marked.find(WORD, end)
-    return _PRIVATE in data or _HOOK in data
+    return ARMOUR in data or _HOOK in data
 
 
 def looks_secret(data: bytes) -> bool:

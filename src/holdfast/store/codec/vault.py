@@ -129,9 +129,11 @@ class Vault:
         for needle in self._loose:
             if needle in data:
                 return True
-        if len(data) < leaks.RUN:
+        marked = data.translate(leaks.TABLE)
+        at = marked.find(leaks.WORD)
+        if at < 0 and leaks.ARMOUR not in data:
             return False
-        if leaks.is_suspect(data, self._grams):
+        if leaks.is_suspect(data, marked, at, self._grams):
             return self.holds_known(data) or leaks.looks_secret(data)
         return len(data) > leaks.LONG and self.holds_known(data)
 
