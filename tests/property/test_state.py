@@ -2,7 +2,7 @@
 
 import copy
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from holdfast import errors
 from holdfast.capture.digest import digest
 from holdfast.capture.fixed import is_fixed
+from holdfast.capture.lift import read
 from holdfast.capture.node import KINDS, LOOSE
 from holdfast.capture.state import State
 from holdfast.capture.tracked import plain, track
@@ -51,8 +52,8 @@ def pairs_below(tracked: Value, twin: Value, seen: set[int]) -> Iterator[tuple[A
             yield from pairs_below(ours, theirs, seen)
 
 
-def assert_same(tracked: Value, twin: Value) -> None:
-    """Content, types, order of keys and what is shared are the same."""
+def assert_same(tracked: Value, twin: Value, kinds: Container[type] = KINDS) -> None:
+    """Content, types, order of keys and what is shared are the same, in containers of `kinds`."""
     partner: dict[int, int] = {}
     stack: list[tuple[Any, Any]] = [(tracked, twin)]
     while stack:
@@ -64,7 +65,7 @@ def assert_same(tracked: Value, twin: Value) -> None:
         if type(theirs) not in (dict, list):
             assert values.canonical(ours) == values.canonical(theirs)
             continue
-        assert type(ours) in KINDS
+        assert type(ours) in kinds
         if isinstance(theirs, dict):
             keys = [values.canonical(key) for key in theirs]
             assert [values.canonical(key) for key in ours] == keys
@@ -475,6 +476,11 @@ class World:
         restored = self.restored(at + 1)
         assert_same(restored.root, self.snapshots[at])
         assert restored.delta() is None
+
+        saves, places = zip(*self.saves[: at + 1], strict=True)
+        looked_at, lost = read(saves[0], saves[1:], self.answer, places=places)
+        assert_same(looked_at, self.snapshots[at], (dict, list))
+        assert lost == {}
 
     def check_digests(self, pick: int) -> None:
         ours, theirs = self.everything()[pick % len(self.everything())]

@@ -5,7 +5,7 @@ from typing import Any
 
 from holdfast import errors
 from holdfast.capture.fixed import Value
-from holdfast.capture.lift import Lift
+from holdfast.capture.live import LiveLift
 from holdfast.capture.node import KINDS, Node, Tracker, entries, step
 from holdfast.store.chunks import Chunks
 from holdfast.store.codec import values
@@ -18,13 +18,13 @@ class Mirror:
         self._answer = answer or _no_answer
         self._aside = aside
         self._saves: list[bytes] = []
-        self._lift: Lift | None = None
+        self._lift: LiveLift | None = None
         self._root: Node | None = None
 
     def follow(self, saves: list[bytes]) -> None:
         """Become what a base and the deltas after it give."""
         self._saves = saves
-        self._lift = Lift(Tracker(), self._answer, self._aside, goes_on=True)
+        self._lift = LiveLift(Tracker(), self._answer, self._aside, goes_on=True)
         self._root = self._lift.base(saves[0])
         for delta in saves[1:]:
             self._lift.delta(delta)

@@ -157,8 +157,9 @@ def _hash_dict(mapping: dict[Any, Any]) -> tuple[bytes, bool]:
     if length <= GROUP:
         if _TEXT.issuperset(map(type, mapping)) and BASIC.issuperset(map(type, mapping.values())):
             names = sorted(mapping)  # As `_bucket` does it: most messages are such dicts.
-            packed = _packed([*names, *map(mapping.__getitem__, names)])
-            return sha256(b"d" + packed).digest(), True
+            data = _quick([*names, *map(mapping.__getitem__, names)])
+            if data is not None:
+                return sha256(b"d" + data).digest(), True
         packed, is_stable = _bucket(mapping, mapping)
         return sha256(b"d" + packed).digest(), is_stable
     return _hash_all(b"D", [_hash_bucket(mapping, keys) for keys in _members(mapping)], length)

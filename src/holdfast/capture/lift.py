@@ -1,10 +1,11 @@
-"""From the bytes of a base and its deltas to live containers; see `wire` for what is read."""
+"""From the bytes of a base and its deltas to plain containers; see `wire` for what is read.
+
+A state that is only looked at stays plain; `live` makes tracked ones of the same bytes.
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from itertools import accumulate
-from typing import Any
-from weakref import ref
+from itertools import accumulate, chain, repeat
+from typing import Any, ClassVar, Final
 
 import msgspec
 from msgspec.msgpack import Ext
@@ -12,24 +13,39 @@ from msgspec.msgpack import Ext
 from holdfast import errors
 from holdfast.capture import wire
 from holdfast.capture.fixed import BASIC, Value
-from holdfast.capture.insert import blank, tracked_dict
-from holdfast.capture.lost import Lost
+from holdfast.capture.lost import Lost, lost_in
 from holdfast.capture.lower import preorder
-from holdfast.capture.node import (
-    KINDS,
-    TRACKED,
-    Node,
-    Tracker,
-    forget_source,
-    is_flat,
-    link,
-    may_change,
-)
+from holdfast.capture.node import KINDS, TRACKED, is_flat
 from holdfast.capture.places import At, Place, parts, rows_named
-from holdfast.capture.tracked import TrackedDict, TrackedList, plain, track
+from holdfast.capture.tracked import plain
 from holdfast.store.chunks import Chunks
 from holdfast.store.codec import values
 from holdfast.store.codec.vault import guard
+
+_UNREADABLE: Final = (msgspec.DecodeError, TypeError, ValueError, LookupError, AttributeError)
+
+
+def read(
+    base: bytes,
+    deltas: Iterable[bytes],
+    answer: Callable[[Any], object],
+    *,
+    places: Iterable[At | None] = (),
+    aside: Chunks | None = None,
+) -> tuple[dict[Any, Any], dict[Any, errors.HoldfastError]]:
+    """Give the state after the last of `deltas`, and the sections left out of it, with reasons.
+
+    `answer`, `places` and `aside` are as for `State.restore`.
+    """
+    lift = Lift(answer, aside, goes_on=True)
+    standing = chain(places, repeat(None))
+    root: dict[Any, Any] = lift.base(base, next(standing))
+    for data, at in zip(deltas, standing, strict=False):
+        lift.delta(data, at)
+    lost = lost_in(root) if lift.has_lost else {}
+    for section in lost:
+        del root[section]
+    return root, lost
 
 
 class Lift:
@@ -38,9 +54,10 @@ class Lift:
     If it `goes_on`, a part that cannot be read is `Lost`, and what else there is is read.
     """
 
+    kinds: ClassVar[tuple[type, type]] = (dict, list)
+
     def __init__(
         self,
-        tracker: Tracker,
         answer: Callable[[Any], object],
         aside: Chunks | None = None,
         *,
@@ -48,7 +65,6 @@ class Lift:
     ) -> None:
         self.nodes: list[Any] = []
         self.named = 0  # containers that were read from elsewhere
-        self._tracker = tracker
         self._answer = answer
         self._aside = aside
         self._goes_on = goes_on
@@ -59,35 +75,34 @@ class Lift:
         self._first = 0  # the number of the node with ordinal 0 in it
         self._links = 0  # references to nodes so far, and leaves that may change
 
-    def base(self, data: bytes, at: At | None = None) -> TrackedDict:
+    def base(self, data: bytes, at: At | None = None) -> Value:
         """Read a base, which stands at `at`; give its root."""
-        with _naming_damage(), self._standing_at(at):
+        self._stand_at(at)
+        try:
             return self._base(data)
+        except _UNREADABLE as error:
+            raise _unreadable(error) from error
 
     def delta(self, data: bytes, at: At | None = None) -> None:
         """Read the delta that follows what was read before."""
-        with _naming_damage(), self._standing_at(at):
-            self._delta(data)
-
-    @contextmanager
-    def _standing_at(self, at: At | None, ordinal: int = 0) -> Iterator[None]:
-        """What is read inside stands at `at`, the next node with that ordinal."""
-        before = self._place, self._first
-        self._place = None if at is None else Place(at)
-        self._first = len(self.nodes) - ordinal
+        self._stand_at(at)
         try:
-            yield
-        finally:
-            self._place, self._first = before
+            self._delta(data)
+        except _UNREADABLE as error:
+            raise _unreadable(error) from error
 
-    def _base(self, data: bytes) -> TrackedDict:
+    def _stand_at(self, at: At | None) -> None:
+        """What is read next stands at `at`, its first new node with ordinal 0."""
+        self._place = None if at is None else Place(at)
+        self._first = len(self.nodes)
+
+    def _base(self, data: bytes) -> Value:
         document = _document(data)
         if len(document) != 2 or type(document[1]) not in (dict, Ext):  # noqa: PLR2004
             raise _damaged("it is no base")
         root = self._value(document[1])
-        if type(root) is not TrackedDict:
+        if type(root) is not self.kinds[0]:
             raise _damaged("its root is no dict")
-        root.hf_source = None  # a base always writes its root
         return root
 
     def _delta(self, data: bytes) -> None:
@@ -97,18 +112,17 @@ class Lift:
         for at in range(0, len(parts), 3):
             number, head, body = parts[at : at + 3]
             node = self._node(number)
-            if type(node) in KINDS and node.hf_source is not None:
-                forget_source(node)
-            if type(node) is TrackedList:
+            kind = type(node)
+            if kind is self.kinds[1]:
                 self._change_list(node, head, body)
-            elif type(node) is TrackedDict:
+            elif kind is self.kinds[0]:
                 self._change_dict(node, head, body)
-            elif type(node) is Lost:
+            elif kind is Lost:
                 self._pass_over(body)
             else:
                 raise _damaged(f"node {number} is no container")
 
-    def _change_list(self, node: TrackedList, head: Value, body: list[Value]) -> None:
+    def _change_list(self, node: list[Any], head: Value, body: list[Value]) -> None:
         trim, lo, hi = (0, head, 0) if type(head) is int else head
         length = len(node)
         if min(trim, lo, hi) < 0 or trim + lo + hi > length:
@@ -116,7 +130,7 @@ class Lift:
         list.__setitem__(node, slice(trim + lo, length - hi), self._items(body, node))
         list.__delitem__(node, slice(0, trim))
 
-    def _change_dict(self, node: TrackedDict, gone: list[Value], body: Value) -> None:
+    def _change_dict(self, node: dict[Any, Any], gone: list[Value], body: Value) -> None:
         for lowered in gone:
             key = self._key(lowered)
             if key not in node:
@@ -127,11 +141,11 @@ class Lift:
     def _pass_over(self, body: Value) -> None:
         """Number what was put into a container that is lost: it may stand elsewhere too."""
         if type(body) is list:
-            self._items(body, blank(TrackedList, self._tracker))
+            self._items(body, self._blank(list))
         else:
-            self._set(blank(TrackedDict, self._tracker), body)
+            self._set(self._blank(dict), body)
 
-    def _set(self, node: TrackedDict, body: Value) -> None:
+    def _set(self, node: dict[Any, Any], body: Value) -> None:
         if type(body) is dict:
             if BASIC.issuperset(map(type, body.values())):
                 dict.update(node, body)
@@ -148,25 +162,26 @@ class Lift:
         if kind in BASIC:
             return lowered
         if kind is dict:
-            return self._written(TrackedDict, lowered)
+            return self._written(dict, lowered)
         if kind is list:
-            return self._written(TrackedList, lowered)
+            return self._written(list, lowered)
         if kind is not Ext:
             raise _damaged(f"it holds a {kind.__name__}")
         return self._item(lowered)
 
     def _written(self, kind: type, lowered: Value) -> Value:
-        """Give a new container by its content; it can be named where it stands if that is whole."""
-        node = blank(kind, self._tracker)
-        links, number = self._links, len(self.nodes)
-        self._number(node)
-        if kind is TrackedDict:
+        """Give a new container by its content."""
+        node = self._blank(kind)
+        self.nodes.append(node)
+        if kind is dict:
             self._set(node, lowered)
         else:
             list.extend(node, self._items(lowered, node))
-        if links == self._links and self._place is not None:
-            node.hf_source = (self._place, number - self._first)
         return node
+
+    def _blank(self, kind: type) -> Value:
+        """Make an empty dict or list."""
+        return kind()
 
     def _item(self, item: Ext) -> Value:
         match item.code:
@@ -174,7 +189,7 @@ class Lift:
                 self._links += 1
                 return self._node(wire.unpack(item.data)[0])
             case wire.PAIRS:
-                return self._written(TrackedDict, item)
+                return self._written(dict, item)
             case wire.ANSWER:
                 count, source, *keys = wire.unpack(item.data)
                 return self._from_elsewhere(count, tuple(source), keys)
@@ -194,7 +209,7 @@ class Lift:
         except errors.HoldfastError as error:
             return self._lose(0, error)
 
-    def _items(self, lowered: list[Any], parent: TrackedList) -> list[Any]:
+    def _items(self, lowered: list[Any], parent: list[Any]) -> list[Any]:
         if BASIC.issuperset(map(type, lowered)):
             return lowered
         items: list[Any] = []
@@ -204,46 +219,44 @@ class Lift:
                 ids = accumulate(wire.unpack(item.data))
                 items.extend(self._put(self._node(number), parent) for number in ids)
             elif type(item) is Ext and item.code == wire.STORED:
-                items.extend(self._stored(wire.unpack(item.data), ref(parent)))
+                items.extend(self._stored(wire.unpack(item.data), parent))
             else:
                 items.append(self._put(self._value(item), parent))
         return items
 
-    def _put(self, value: Value, parent: Node) -> Value:
+    def _put(self, value: Value, parent: Value) -> Value:  # noqa: ARG002 tracked ones are linked
         """Note that `value` is to stand in `parent`."""
-        kind = type(value)
-        if kind in KINDS:
-            link(value, ref(parent))
-        elif may_change(value):
-            self._tracker.holders[id(parent)] = ref(parent)
         return value
 
-    def _stored(self, columns: list[list[int]], parent: "ref[Node]") -> Iterator[Value]:
+    def _stored(self, columns: list[list[int]], parent: list[Any]) -> Iterator[Value]:
+        """Give containers that stand elsewhere, which are to be items of `parent`."""
         counts, steps, indexes, ordinals = columns
         rows = accumulate(steps)
-        nodes, tracker = self.nodes, self._tracker
         for count, row, index, ordinal in zip(counts, rows, indexes, ordinals, strict=True):
+            at = row, index
             source: Any
             try:
                 if ordinal < 0:
-                    plain, source = self._value_at((row, index)), (None, (row, index))
+                    found, source = self._value_at(at), (None, at)
                 else:
-                    place, written = self._parts_at((row, index))
-                    plain, source = written[ordinal], (place, ordinal)
+                    known = self._parts.get(at) or self._parts_at(at)
+                    found, source = known[1][ordinal], (known[0], ordinal)
             except errors.HoldfastError as error:
                 yield self._lose(count, error)
                 continue
-            if count == 1 and type(plain) is dict and BASIC.issuperset(map(type, plain.values())):
-                # The usual message; all that follows is for the others.
-                value = tracked_dict(plain, tracker, len(nodes), source)
-                nodes.append(value)
-                self.named += 1
+            if count == 1 and type(found) is dict and BASIC.issuperset(map(type, found.values())):
+                yield self._flat(found, source, parent)  # the usual message
             else:
-                name = (row, index) if ordinal < 0 else (row, index, ordinal)
+                name = at if ordinal < 0 else (*at, ordinal)
                 value = self._from_elsewhere(count, name, ())
-            if type(value) is not Lost:
-                value.hf_up = parent  # it was made just now: nothing else holds it
-            yield value
+                yield value if type(value) is Lost else self._put(value, parent)
+
+    def _flat(self, found: dict[Any, Any], source: Value, parent: list[Any]) -> Value:  # noqa: ARG002 tracked ones know it
+        """Give a dict that holds no container, found at `source`, to be an item of `parent`."""
+        node = found.copy()
+        self.nodes.append(node)
+        self.named += 1
+        return node
 
     def _lose(self, count: int, error: errors.HoldfastError) -> Lost:
         """Number the containers of a part that could not be read."""
@@ -286,7 +299,7 @@ class Lift:
         self._place, self._first = place, len(self.nodes) - ordinal
         value = self._value(written[ordinal])
         self._place, self._first, links = before
-        if type(value) not in KINDS or links != self._links:
+        if type(value) not in self.kinds or links != self._links:
             raise _damaged(f"what was saved at {place.at!r} holds no container {ordinal} by itself")
         return value
 
@@ -306,15 +319,13 @@ class Lift:
             value = plain(value)
         if type(value) not in TRACKED:
             raise _damaged(f"the answer {source!r} holds no container where one was")
-        top = track(value, source, keys)
-        for node in (top,) if is_flat(top) else preorder(top):
-            node.hf_tracker = self._tracker
-            self._number(node)
-        return top
+        return self._copied(value, source, keys)
 
-    def _number(self, node: Node) -> None:
-        node.hf_node = len(self.nodes)
-        self.nodes.append(node)
+    def _copied(self, value: Value, source: object, keys: Sequence[Value]) -> Value:  # noqa: ARG002 tracked ones know it
+        """Give a copy of a part of an answer, and number the containers in it."""
+        top = plain(value)
+        self.nodes.extend([top] if is_flat(top) else preorder(top, TRACKED))
+        return top
 
     def _node(self, number: int) -> Value:
         if not 0 <= number < len(self.nodes):
@@ -327,8 +338,10 @@ class Lift:
 
 def rows_needed(base: bytes) -> set[int]:
     """Give the rows whose entries the reading of a base asks for."""
-    with _naming_damage():
+    try:
         return rows_named(base)
+    except _UNREADABLE as error:
+        raise _unreadable(error) from error
 
 
 def _document(data: bytes) -> list[Any]:
@@ -339,13 +352,9 @@ def _document(data: bytes) -> list[Any]:
     return document
 
 
-@contextmanager
-def _naming_damage() -> Iterator[None]:
+def _unreadable(error: Exception) -> errors.Damaged:
     """Say of bytes that cannot be understood that they are damaged."""
-    try:
-        yield
-    except (msgspec.DecodeError, TypeError, ValueError, LookupError, AttributeError) as error:
-        raise _damaged(f"it cannot be read ({error})") from error
+    return _damaged(f"it cannot be read ({error})")
 
 
 def _damaged(why: str) -> errors.Damaged:

@@ -1,9 +1,12 @@
 """What stands in a state that is being restored where a part of it could not be read."""
 
-from typing import Any
+from typing import Any, Final
 
-from holdfast.capture.node import KINDS, Node, children
+from holdfast.capture.node import Node, children
+from holdfast.capture.tracked import TrackedDict, TrackedList
 from holdfast.errors import HoldfastError
+
+_CONTAINERS: Final = frozenset({dict, list, TrackedDict, TrackedList})
 
 
 class Lost:
@@ -31,11 +34,11 @@ def _first(value: object) -> Lost | None:
         node = stack.pop()
         if type(node) is Lost:
             return node
-        if type(node) in KINDS and id(node) not in seen:
+        if type(node) in _CONTAINERS and id(node) not in seen:
             seen.add(id(node))
             stack.extend(reversed(list(_inner(node))))
     return None
 
 
 def _inner(node: Node) -> list[Any]:
-    return [item for item in children(node) if type(item) in KINDS or type(item) is Lost]
+    return [item for item in children(node) if type(item) in _CONTAINERS or type(item) is Lost]

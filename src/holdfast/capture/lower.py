@@ -1,6 +1,6 @@
 """From live containers to the values of a base or delta; see `wire` for what is written."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from itertools import pairwise
 from typing import Any, Final
 
@@ -277,8 +277,8 @@ def _is_small(node: Value) -> bool:
     return True
 
 
-def preorder(top: Node) -> list[Node]:
-    """Give `top` and the containers in it, each once, before what is in it."""
+def preorder(top: Node, kinds: Container[type] = KINDS) -> list[Node]:
+    """Give `top` and the containers of these kinds in it, each once, before what is in it."""
     found: dict[int, Node] = {}
     stack: list[Any] = [top]
     while stack:
@@ -287,6 +287,6 @@ def preorder(top: Node) -> list[Node]:
             found[id(node)] = node
             values_in = children(node)
             if not BASIC.issuperset(map(type, values_in)):
-                inner = [value for value in values_in if type(value) in KINDS]
+                inner = [value for value in values_in if type(value) in kinds]
                 stack.extend(reversed(inner))
     return list(found.values())

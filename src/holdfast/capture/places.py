@@ -60,10 +60,9 @@ def parts(data: bytes) -> list[Any]:
         msg = f"it is of version {document[0]!r}"
         raise ValueError(msg)
     written: list[Any] = []
+    elsewhere: list[Ext] = []
     for body in _bodies(document):
-        for value in _inside(body):
-            if type(value) not in BASIC:
-                _walk(value, written)
+        _walk_in(body, written, elsewhere)
     return written
 
 
@@ -101,14 +100,23 @@ def _inside(body: Value) -> Iterable[Any]:
     return body if kind is list else wire.unpack(body.data)[1::2]  # type: ignore[no-any-return]
 
 
-def _walk(value: Value, written: list[Any]) -> None:
-    if type(value) is Ext and value.code != wire.PAIRS:
-        written.extend([None] * _numbers(value))
+def _walk_in(body: Value, written: list[Any], elsewhere: list[Ext]) -> None:
+    """Note the containers in a body; items whose numbers come first wait in `elsewhere`."""
+    inside = _inside(body)
+    if BASIC.issuperset(map(type, inside)):
         return
-    written.append(value)
-    for inner in _inside(value):
-        if type(inner) not in BASIC:
-            _walk(inner, written)
+    for value in inside:
+        kind = type(value)
+        if kind in BASIC:
+            continue
+        if kind is Ext and value.code != wire.PAIRS:
+            elsewhere.append(value)
+            continue
+        if elsewhere:
+            written.extend([None] * sum(map(_numbers, elsewhere)))
+            elsewhere.clear()
+        written.append(value)
+        _walk_in(value, written, elsewhere)
 
 
 def _numbers(item: Ext) -> int:

@@ -14,7 +14,7 @@ from holdfast.capture.check import Mirror
 from holdfast.capture.fixed import Value
 from holdfast.capture.insert import blank
 from holdfast.capture.leaves import Leaves, Now, Saved, changeable, see
-from holdfast.capture.lift import Lift
+from holdfast.capture.live import LiveLift
 from holdfast.capture.lost import Lost, lost_in
 from holdfast.capture.lower import Lowering
 from holdfast.capture.node import KINDS, Tracker, forget_digests, path_below, where
@@ -297,7 +297,7 @@ class State:
         """
         state = cls(check=check, answer=answer, aside=aside)
         tracker = state._tracker
-        lift = Lift(tracker, answer, aside, goes_on=goes_on)
+        lift = LiveLift(tracker, answer, aside, goes_on=goes_on)
         standing = chain(places, repeat(None))
         state._set_root(lift.base(base, next(standing)))
         state.bytes_to_read = len(base) + lift.named * NAMED_BYTES
@@ -336,7 +336,7 @@ def _may_hold_large(save: object) -> bool:
     return b"\xdb\x00" in save or b"\xc6\x00" in save or len(save) >= _LONG_HEADS_FROM
 
 
-def _saved_leaves(lift: Lift, tracker: Tracker) -> dict[int, Saved]:
+def _saved_leaves(lift: LiveLift, tracker: Tracker) -> dict[int, Saved]:
     """Give the changeable leaves that were read, with what they encode to now."""
     numbers = {id(leaf): at for at, leaf in enumerate(lift.nodes) if type(leaf) not in KINDS}
     saved: dict[int, Saved] = {}

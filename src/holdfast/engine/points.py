@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from holdfast.capture.diff import Change, diff
 from holdfast.engine.good import offering
-from holdfast.engine.restore import PrunedAway, is_there, rows_at, state_at
+from holdfast.engine.restore import PrunedAway, is_there, plain_at, rows_at
 from holdfast.engine.roots import examine
 from holdfast.engine.seek import rows_from_turn
 from holdfast.errors import Damaged, UnknownCheckpoint
@@ -120,10 +120,11 @@ class Points:
             held = entry.state if isinstance(entry, Saved | Kept) else None
             if held is not None:
                 return self._reader.value(held)
-            found = state_at(self._reader, rows, point if isinstance(entry, Kept) else None)
+            found = plain_at(self._reader, rows, point if isinstance(entry, Kept) else None)
             assert found is not None
-            lost.update((str(name), str(error)) for name, error in found.lost.items())
-            return found.root
+            state, missing = found
+            lost.update((str(name), str(error)) for name, error in missing.items())
+            return state
 
         try:
             examined = examine(read, _mark(entry), run.body.id)

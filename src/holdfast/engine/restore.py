@@ -2,10 +2,12 @@
 
 import contextlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from operator import attrgetter
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from holdfast.capture.lift import rows_needed
+from holdfast.capture.lift import read, rows_needed
 from holdfast.capture.node import step
 from holdfast.capture.state import State
 from holdfast.errors import Damaged, HoldfastError, NotStorable
@@ -50,6 +52,45 @@ def state_at(
     so, the state says that it is lost. With `settle`, which waits for what is queued, each later
     save of the state is checked.
     """
+    found = _saves_at(reader, rows, point, optional=optional, settle=settle)
+    return None if found is None else _build(found)
+
+
+def plain_at(
+    reader: Reader, rows: Iterable[Placed], point: Point | None = None
+) -> tuple[dict[Any, Any], dict[str, HoldfastError]] | None:
+    """The same state in plain containers, for who only looks at it, and what was lost of it."""
+    found = _saves_at(reader, rows, point)
+    if found is None:
+        return None
+    root, lost = read(
+        found.start[0],
+        [data for data, _ in found.deltas],
+        found.sources.get,
+        places=[at for _, at in (found.start, *found.deltas)],
+        aside=reader.chunks,
+    )
+    _refuse_lost(lost, found.may_lack)
+    return root, lost
+
+
+class _Saves(NamedTuple):
+    """What a state is made of, which of its sections may be lost, and where to find the rest."""
+
+    start: Save
+    deltas: list[Save]
+    may_lack: Collection[str]
+    sources: "Sources"
+
+
+def _saves_at(
+    reader: Reader,
+    rows: Iterable[Placed],
+    point: Point | None = None,
+    *,
+    optional: Collection[str] = (),
+    settle: Callable[[], None] | None = None,
+) -> _Saves | None:
     may_lack = set(optional)
     base: Save | None = None
     deltas: list[Save] = []
@@ -70,7 +111,7 @@ def state_at(
                 case LoopLeft() | Kept():
                     left += _change(entry, at)
                     if point == at:
-                        return _build(sources, base, [*deltas, *left], may_lack)
+                        return _loaded(base, [*deltas, *left], may_lack, sources)
                 case TurnEnded() | Finished():
                     deltas += [*left, *_change(entry, at)]
                     left, is_any = [], True
@@ -78,7 +119,15 @@ def state_at(
                     may_lack.update(optional_in(entry.sections))
                 case _:
                     pass
-    return _build(sources, base, deltas, may_lack) if is_any else None
+    return _loaded(base, deltas, may_lack, sources) if is_any else None
+
+
+def _loaded(
+    base: Save | None, deltas: list[Save], may_lack: Collection[str], sources: "Sources"
+) -> _Saves:
+    start = base or (State().base(), None)
+    sources.load(start[0])
+    return _Saves(start, deltas, may_lack, sources)
 
 
 def optional_in(sections: Mapping[str, Section]) -> list[str]:
@@ -147,24 +196,25 @@ def _cut(placed: Placed, end: int) -> Placed:
     return replace(placed, row=replace(placed.row, entries=placed.row.entries[:end]))
 
 
-def _build(
-    sources: "Sources", base: Save | None, deltas: list[Save], optional: Collection[str]
-) -> State:
-    start = base or (State().base(), None)
-    sources.load(start[0])
+def _build(found: _Saves) -> State:
+    sources = found.sources
     state = State.restore(
-        start[0],
-        [data for data, _ in deltas],
+        found.start[0],
+        [data for data, _ in found.deltas],
         sources.get,
-        places=[at for _, at in (start, *deltas)],
+        places=[at for _, at in (found.start, *found.deltas)],
         aside=sources.reader.chunks,
         goes_on=True,
         check=sources.is_settling,
     )
-    for section, error in state.lost.items():
+    _refuse_lost(state.lost, found.may_lack)
+    return state
+
+
+def _refuse_lost(lost: Mapping[Any, HoldfastError], optional: Collection[str]) -> None:
+    for section, error in lost.items():
         if section not in optional:
             raise _naming(section, error) from error
-    return state
 
 
 def _naming(section: object, error: HoldfastError) -> HoldfastError:
@@ -207,7 +257,7 @@ class Sources:
                 self._settle()
             row = self._rows[id_] = self.reader.row(id_).row
         entry = row.entries[index] if 0 <= index < len(row.entries) else None
-        if isinstance(entry, Answer | Happened):
+        if type(entry) is Answer or type(entry) is Happened:
             return self.reader.value(entry.value)
         save = None if entry is None else _save_of(entry)
         if save is None:
@@ -216,12 +266,14 @@ class Sources:
         return save
 
 
+_change_in = attrgetter("delta")
+_SAVES: Mapping[type[Entry], Callable[[Entry], bytes | None]] = {
+    Based: attrgetter("state"),
+    **dict.fromkeys((TurnEnded, LoopLeft, Kept, Finished, Forked, Settled), _change_in),
+}
+
+
 def _save_of(entry: Entry) -> bytes | None:
     """The base or change of the state that an entry holds."""
-    match entry:
-        case Based():
-            return entry.state
-        case TurnEnded() | LoopLeft() | Kept() | Finished() | Forked() | Settled():
-            return entry.delta
-        case _:
-            return None
+    save_in = _SAVES.get(type(entry))
+    return None if save_in is None else save_in(entry)

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 from holdfast.capture.clear import clear_in, refers
 from holdfast.capture.digest import digest
-from holdfast.capture.tracked import plain
 from holdfast.errors import NotStorable, SecretFound
 from holdfast.model.journal import Mark
 from holdfast.store.codec.secret import shown
@@ -33,18 +32,21 @@ class Examined(NamedTuple):
 
 
 def examine(read: Callable[[], Any], mark: Mark | None, run: str) -> Examined:
-    """Read a state with its secrets, and compare it with the hash in its mark."""
+    """Read a state with its secrets, and compare it with the hash in its mark.
+
+    `read` gives it in plain containers, made anew each time.
+    """
     now = guard.get()
     how = Guard(resolves=now.resolves, demands=now.demands, rules=now.rules)
     how.clear = set()
     with guarded(how):
-        state = plain(read())
+        state = read()
     # Where no secret was put back, what was read is what is stored.
     is_true = mark is None or mark.root == _hashed(state, cuts=how.filled > 0)
     if is_true and not how.clear:
         return Examined(state, is_true, {})
     with guarded(Guard(resolves=False, cuts=False)):
-        stored = plain(read())
+        stored = read()
     is_true = is_true or (mark is not None and mark.root == _hashed(stored, cuts=False))
     notes = {section: told(run, place, name) for place, section, name in clear_in(stored)}
     if not is_true and mark is not None and (mark.is_veiled or notes or refers(stored)):

@@ -59,7 +59,7 @@ class Resumed(msgspec.Struct, frozen=True, array_like=True, tag=1):
     facts: Facts | None = None
 
 
-class Answer(msgspec.Struct, frozen=True, array_like=True, tag=2):
+class Answer(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=2):
     """A step answered."""
 
     call: Call
@@ -79,7 +79,7 @@ class Raised(msgspec.Struct, frozen=True, array_like=True, tag=3):
     attempt: int
 
 
-class Noted(msgspec.Struct, frozen=True, array_like=True, tag=4):
+class Noted(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=4):
     """A reading of clock, chance or a new id; it rides along with the next commit."""
 
     call: Call
@@ -102,7 +102,7 @@ class Intended(msgspec.Struct, frozen=True, array_like=True, tag=5):
     module: str = ""
 
 
-class Happened(msgspec.Struct, frozen=True, array_like=True, tag=6):
+class Happened(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=6):
     """An effect's outcome. `how`: known by call, probe, repeat, ledger, or person (`by` whom)."""
 
     call: Call
@@ -130,7 +130,7 @@ class Declined(msgspec.Struct, frozen=True, array_like=True, tag=7):
     by: str | None = None
 
 
-class TurnEnded(msgspec.Struct, frozen=True, array_like=True, tag=8):
+class TurnEnded(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=8):
     """A turn's end: what it changed in the state.
 
     The cadence marks it as a checkpoint; the loop is over when the agent has gone on to another
@@ -359,7 +359,7 @@ Entry: TypeAlias = (
 )  # fmt: skip
 
 
-class Row(msgspec.Struct, frozen=True, array_like=True):
+class Row(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One commit of one run.
 
     `base` is the row with the newest `Based` at or before this one, or -1; `turn` is the turn

@@ -11,7 +11,10 @@ stands for what is called inside it."""
 Scalar: TypeAlias = bool | int | float | str | None
 
 
-class Usage(msgspec.Struct, frozen=True, array_like=True):
+# What is read by the thousand has `gc=False`: such values hold no others in a circle.
+
+
+class Usage(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Tokens, model and price of an answer; `None` is unknown, never zero.
 
     `usd` is what the answer said it cost, or its tokens at the price known when it was given.
@@ -23,7 +26,7 @@ class Usage(msgspec.Struct, frozen=True, array_like=True):
     usd: float | None = None
 
 
-class Asked(msgspec.Struct, frozen=True, array_like=True):
+class Asked(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One argument of a call, for people: its name, a short form, a mark of its content."""
 
     name: str
@@ -31,7 +34,7 @@ class Asked(msgspec.Struct, frozen=True, array_like=True):
     mark: bytes
 
 
-class Call(msgspec.Struct, frozen=True, array_like=True):
+class Call(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Which question was asked: known by scope, function, arguments, and ordinal among equals.
 
     `after` counts the answers its scope had received when the call began; `is_side` says that a

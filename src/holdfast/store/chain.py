@@ -63,12 +63,13 @@ class Hashed:
 
     def open_row(self, row: JournalRow, before: bytes | None) -> bytes:
         """What a journal row holds, checked."""
-        if type(row.body) is bytes and row.body[:1] == PRUNED:
+        body = row.body
+        if type(body) is bytes and body[:1] == PRUNED:
             return self._open_pruned(row)
         if before is not None:
             check_row(self.store_id, row, before)
         try:
-            return open_frame(row.body, "")
+            return open_frame(body, "")
         except Damaged as damage:
             raise Damaged(f"journal row {row.id:#x}", damage.why) from None
 
@@ -144,8 +145,9 @@ def check_row(store_id: bytes, row: JournalRow, before: bytes) -> None:
     """Raise `Damaged` unless the journal row is as it was written, after `before`."""
     id_ = row.id
     # As `_is_whole` says it, but this is done for each row that is read.
-    is_whole = type(id_) is int and 0 <= id_ < 1 << 63 and type(row.mac) is type(row.body) is bytes
-    if not is_whole or row.mac != row_mac(store_id, row.id, before, row.body):
+    mac, body = row.mac, row.body
+    is_whole = type(id_) is int and 0 <= id_ < 1 << 63 and type(mac) is type(body) is bytes
+    if not is_whole or mac != row_mac(store_id, id_, before, body):
         raise Damaged(f"journal row {row.id:#x}", "its hash does not match its bytes or its place")
 
 

@@ -65,7 +65,7 @@ class Branch(BranchRow, frozen=True, kw_only=True):
         return self.at, ALL if self.kept is None else self.kept
 
 
-class Placed(msgspec.Struct, frozen=True, kw_only=True):
+class Placed(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A journal row with its id, its hash and its size on disk.
 
     One that is not whole holds only the entries that a line of history keeps of it.

@@ -39,7 +39,7 @@ class BranchRow(msgspec.Struct, frozen=True, kw_only=True):
     body: bytes
 
 
-class JournalRow(msgspec.Struct, frozen=True, kw_only=True):
+class JournalRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One commit of one run.
 
     A row out of a sealed pack is open already and says after which hash it stands: `before`.

@@ -21,7 +21,14 @@ _LEVEL = 3
 """Of zstd: as fast as level 1 on what a pack holds, and a twentieth smaller."""
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(list[tuple[bytes, bytes]]).decode
+
+
+class _Packed(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    mac: bytes
+    body: bytes
+
+
+_decode = msgspec.msgpack.Decoder(list[_Packed]).decode
 
 
 class Around:
@@ -103,7 +110,8 @@ def unpack(first: int, last: int, body: bytes) -> list[JournalRow]:
     if type(first) is not int or first + len(found) - 1 != last:
         raise Damaged(where, f"it holds {len(found)} rows, not those from {first!r}")
     return [
-        JournalRow(id=id_, mac=mac, body=row) for id_, (mac, row) in enumerate(found, start=first)
+        JournalRow(id=id_, mac=each.mac, body=each.body)
+        for id_, each in enumerate(found, start=first)
     ]
 
 

@@ -151,8 +151,6 @@ class Vault:
 
     def declared_in(self, data: bytes) -> set[str]:
         """The references of declared secrets that stand in bytes."""
-        if not self.declared:
-            return set()
         found = {part.reference for _, _, part in self.known_in(data)}
         return {reference for reference in found if not is_redacted(reference)}
 
@@ -234,7 +232,7 @@ class Guard:
 
     def look(self, data: bytes) -> None:
         """Look for secrets in stored bytes that are being read."""
-        if self.clear is not None:
+        if self.clear is not None and vault.declared:
             self.clear.update(vault.declared_in(data))
 
     def judge(self, place: str, kind: str) -> bool:
