@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from holdfast.capture.digest import digest
-from holdfast.capture.tracked import plain
 from holdfast.engine.parameters import asked_of
 from holdfast.engine.question import Question
 from holdfast.engine.reading import Record
@@ -51,7 +50,8 @@ def keep(
     session.refuse_invalid(f"at {call.name}")
     sections = [only] if isinstance(only, str) else None if only is None else list(only)
     with session.state.lock:  # No thread of the run changes what is hashed after it was encoded.
-        state = plain(_sections(session.state.root, sections))
+        # The tracked containers themselves: they know the digests of all that has not changed.
+        state = _sections(session.state.root, sections)
         data = values.encode(state, path="state")
         mark = seal(session, state, began, label)
     entry = Saved(
