@@ -125,7 +125,7 @@ def test_a_state_that_does_not_match_its_root_is_refused(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stage.live(Talk(8, marks=1).agent)
-    monkeypatch.setattr("holdfast.engine.points.digest", lambda _: hashlib.sha256(b"x").digest())
+    monkeypatch.setattr("holdfast.engine.roots.digest", lambda _: hashlib.sha256(b"x").digest())
 
     with (
         stage.open() as store,

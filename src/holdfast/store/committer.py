@@ -27,7 +27,7 @@ class Ticket:
         self.done = -1
         self.error: Exception | None = None
         self.is_over = False
-        self.wake: threading.Event | None = None
+        self.wake: threading.Lock | None = None
         self.loop: asyncio.AbstractEventLoop | None = None
         self.waiter: asyncio.Future[None] | None = None
 
@@ -73,10 +73,12 @@ class Committer:
         return ticket.done if ticket.error is None else ticket.outcome()
 
     def _await_leader(self, ticket: Ticket) -> None:
-        ticket.wake = wake = threading.Event()
-        # The leader may have finished between our look and the event: look once more.
+        # A lock that is let go of by who wakes us: an Event is five times the work.
+        ticket.wake = wake = threading.Lock()
+        wake.acquire()
+        # The leader may have finished between our look and the lock: look once more.
         if not ticket.is_over and self._leading.locked():
-            wake.wait(0.05)
+            wake.acquire(timeout=0.05)
 
     def _drain(self) -> None:
         # Writes stay queued until they are over: when Ctrl-C ends the thread that leads, the next
@@ -111,7 +113,7 @@ class Committer:
         except IndexError:
             return
         if ticket.wake is not None:
-            ticket.wake.set()
+            _ring(ticket.wake)
         elif self._hand is not None:
             self._called.set()
 
@@ -168,13 +170,18 @@ def _settle(batch: list[Ticket]) -> None:
     for ticket in batch:
         ticket.is_over = True
         if ticket.wake is not None:
-            ticket.wake.set()
+            _ring(ticket.wake)
         if ticket.waiter is not None and ticket.loop is not None:
             loops = loops if loops is not None else {}
             loops.setdefault(ticket.loop, []).append(ticket.waiter)
     for loop, waiters in loops.items() if loops else ():
         with contextlib.suppress(RuntimeError):  # Closed by now: nobody waits there any more.
             loop.call_soon_threadsafe(_release, waiters)
+
+
+def _ring(wake: threading.Lock) -> None:
+    with contextlib.suppress(RuntimeError):  # Rung already, by the leader before.
+        wake.release()
 
 
 def _release(waiters: "list[asyncio.Future[None]]") -> None:
