@@ -1,6 +1,7 @@
 """Records in one SQLite file: write-ahead log, one flush per commit, many processes."""
 
 import contextlib
+import os
 import secrets
 import sqlite3
 import threading
@@ -9,7 +10,7 @@ from pathlib import Path
 
 from holdfast import failpoint
 from holdfast.clock import Clock
-from holdfast.errors import Damaged, StoreBusy, StoreClosed, StoreError, StoreUnwritable
+from holdfast.errors import Damaged, StoreBusy, StoreClosed, StoreError
 from holdfast.model.ids import SEQ_MAX
 from holdfast.store.backends import packs, schema, sweep
 from holdfast.store.backends.base import (
@@ -35,13 +36,14 @@ from holdfast.store.backends.connection import (
 from holdfast.store.backends.heads import HeadNote
 from holdfast.store.backends.locks import CommitLock
 from holdfast.store.backends.packs import OpenPacker, Packs
+from holdfast.store.backends.place import unwritable
 from holdfast.store.backends.reads import SqliteReads
 from holdfast.store.backends.shrink import shrink
 
 FILE = "store.db"
 WAL_PAGES = 512
 """The log is grown to this many pages once and reused: growing it doubles a commit's time."""
-_PAGE = 4096
+_PAGE, _FRAME_BYTES = 4096, 24
 PACK_PAGES = 24
 """About how many pages a pack and the deletion of its rows write."""
 LOG_ATTEMPTS, LOG_WAIT_S = 3, 5.0
@@ -236,21 +238,21 @@ class SqliteRecords(SqliteReads):
             self.heads.write(first.id, first.mac)
 
     def _grow(self) -> None:
-        """Make the log its full length once, unflushed; then empty it, flushed."""
+        """Make the log its full length once, unflushed; then empty it, flushed.
+
+        The log ends for SQLite where no frame follows with its checksum, so zeros add nothing to
+        it. Nobody appends meanwhile: we hold the lock.
+        """
         self._is_grown = True
         wal = self._file.with_name(FILE + "-wal")
-        if wal.exists() and wal.stat().st_size >= WAL_PAGES * _PAGE:
-            return
-        link = self._writer
-        link.execute("PRAGMA synchronous=OFF")
         try:
-            for n in range(WAL_PAGES):
-                link.execute("UPDATE meta SET value=? WHERE key='pad'", (bytes([n % 256]),))
-        finally:
-            link.execute("PRAGMA synchronous=FULL")
-        if link.execute("PRAGMA synchronous").fetchone()[0] != 2:  # noqa: PLR2004 2 is FULL
-            raise StoreUnwritable(str(self._file), "SQLite did not go back to synchronous=FULL")
-        self._checkpoint()
+            with wal.open("r+b") as log:  # SQLite has made it, with the rights it is to have.
+                missing = WAL_PAGES * (_PAGE + _FRAME_BYTES) - log.seek(0, os.SEEK_END)
+                log.write(bytes(max(0, missing)))
+        except OSError as error:
+            raise unwritable(self._file.parent, error) from error
+        if missing > 0:
+            self._checkpoint()
 
     def _recycle(self, writes: Sequence[Write]) -> None:
         """Move the log into the database before it outgrows its length; all processes count."""
