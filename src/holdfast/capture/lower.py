@@ -12,7 +12,7 @@ from holdfast.capture.fixed import BASIC, Value, is_fixed
 from holdfast.capture.leaves import Leaves, Now
 from holdfast.capture.node import KINDS, Node, children, is_flat, path_below, step
 from holdfast.capture.packable import is_packable
-from holdfast.capture.places import Named, name
+from holdfast.capture.places import Named, name, stands_at
 from holdfast.store.chunks import CHUNK_BYTES_MIN, Chunks
 from holdfast.store.codec import values
 
@@ -133,8 +133,10 @@ class Lowering:
             node = self._known_leaf(item)
         elif item.hf_node >= self._floor:
             node = item.hf_node - self._floor
-        elif item.hf_source is not None and (found := self._named(item, in_run=True)) is not None:
-            return _stored, found
+        elif item.hf_source is not None and self._names_answers:
+            source = stands_at(item.hf_source)
+            count = None if source is None else self._count_named(item)
+            return (None, None) if count is None else (_stored, (count, source))
         else:
             return None, None
         if node is None:
@@ -217,14 +219,17 @@ class Lowering:
     def _place_of(self, value: object) -> str:
         return path_below(self._root, value) or "a removed part of the state"
 
-    def _named(self, top: Value, *, in_run: bool = False) -> tuple[int, Named] | None:
-        """Name what holds `top`, with the number of nodes in it; None if it is to be written.
-
-        It is written if it has no name, or part of it is known by a number already.
-        """
+    def _named(self, top: Value) -> tuple[int, Named] | None:
+        """Name what holds `top`, with the number of nodes in it; None if it is to be written."""
         named = name(top.hf_source) if self._names_answers else None
-        if named is None or (in_run and (named.keys or len(named.source) < 2)):  # noqa: PLR2004
-            return None
+        count = None if named is None else self._count_named(top)
+        return None if named is None or count is None else (count, named)
+
+    def _count_named(self, top: Value) -> int | None:
+        """Number the nodes of what is named, and count them; None if it is to be written.
+
+        It is written if part of it is known by a number already.
+        """
         if self._repeats_small and _is_small(top):
             return None
         found = [top] if is_flat(top) else preorder(top)
@@ -234,7 +239,7 @@ class Lowering:
         for node in found:
             node.hf_node = self._give(node, _OPEN)
         self.named += 1
-        return len(found), named
+        return len(found)
 
     def _give(self, node: Node, mark: int) -> int:
         self._given.append((node, node.hf_node))
@@ -247,13 +252,12 @@ def _nodes(ids: list[int]) -> Ext:
     return Ext(wire.NODES, wire.pack([ids[0], *(b - a for a, b in pairwise(ids))]))
 
 
-def _stored(found: list[tuple[int, Named]]) -> Ext:
+def _stored(found: list[tuple[int, tuple[int, ...]]]) -> Ext:
     """Give one item for containers that stand elsewhere, one after the other in a list."""
     if len(found) == 1:
-        [(count, named)] = found
-        return Ext(wire.ANSWER, wire.pack([count, named.source]))
+        return Ext(wire.ANSWER, wire.pack(found[0]))
     counts = [count for count, _ in found]
-    tokens = [named.source for _, named in found]
+    tokens = [source for _, source in found]
     rows = [token[0] for token in tokens]
     steps = [rows[0], *(b - a for a, b in pairwise(rows))]
     indexes = [token[1] for token in tokens]

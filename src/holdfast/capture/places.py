@@ -42,6 +42,14 @@ def name(source: Value) -> Named | None:
     return Named(last, keys)
 
 
+def stands_at(source: Value) -> tuple[int, ...] | None:
+    """Give row and index, and the ordinal in a save, of what stands there by itself; else None."""
+    above, last = source
+    if above is None:
+        return last if len(last) > 1 else None
+    return (*above.at, last) if type(above) is Place and above.at is not None else None
+
+
 def source_of(token: Value, keys: Iterable[object]) -> Value:
     """Give the `hf_source` of what stands under `keys` in the answer that `token` names."""
     source: Value = (None, token)
