@@ -31,7 +31,6 @@ _DIGEST: Final = 0
 _CANONICAL: Final = 1
 
 _TEXT: Final = frozenset({str})
-_BYTES: Final = frozenset({bytes})
 
 _pack: Final = msgspec.msgpack.Encoder().encode
 
@@ -111,12 +110,15 @@ def _packed_digests(items: list[Any]) -> bytes | None:
         known = list(map(_known_digest, items))
     except AttributeError:
         return None
-    if not _BYTES.issuperset(map(type, known)):
-        for at, found in enumerate(known):
-            if type(found) is not bytes:
-                known[at], is_stable = _hash_tracked(items[at])
-                if not is_stable:
-                    return None
+    unknown = len(known) - list(map(type, known)).count(bytes)
+    at = len(known)
+    while unknown:  # They mostly stand at the end.
+        at -= 1
+        if type(known[at]) is not bytes:
+            known[at], is_stable = _hash_tracked(items[at])
+            if not is_stable:
+                return None
+            unknown -= 1
     return _ARRAY_HEADS[len(known)] + _DIGEST_HEAD.join((b"", *known))
 
 

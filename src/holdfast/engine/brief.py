@@ -42,8 +42,7 @@ def _mapping(value: dict[object, object], depth: int) -> str:
     inner = []
     for key, item in value.items():
         is_short = type(key) is str and len(key) <= TEXT_CHARS_MAX
-        inner.append(f"{key!r}: " if is_short else f"{brief(key, 0)}: ")
-        inner[-1] += brief(item, depth - 1)
+        inner.append(f"{repr(key) if is_short else brief(key, 0)}: {brief(item, depth - 1)}")
     return f"{{{', '.join(inner)}}}"
 
 

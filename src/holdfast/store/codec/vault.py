@@ -131,7 +131,7 @@ class Vault:
                 return True
         marked = data.translate(leaks.TABLE)
         at = marked.find(leaks.WORD)
-        if at < 0 and leaks.ARMOUR not in data:
+        if at < 0 and (b"-" not in data or leaks.ARMOUR not in data):
             return False
         if leaks.is_suspect(data, marked, at, self._grams):
             return self.holds_known(data) or leaks.looks_secret(data)

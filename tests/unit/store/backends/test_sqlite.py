@@ -5,7 +5,6 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -88,6 +87,20 @@ def test_the_log_is_grown_once_and_used_again(records: SqliteRecords, tmp_path: 
         records.commit([append(1, journal_row(1, n))])
 
     assert size == wal.stat().st_size
+
+
+def test_a_log_that_a_kill_left_with_nothing_but_its_length_holds_nothing(
+    records: SqliteRecords, tmp_path: Path, reopen: Reopen
+) -> None:
+    before = everything(records)
+    records.close()
+    (tmp_path / "store" / WAL).write_bytes(bytes(WAL_PAGES * 4096))
+
+    second = reopen(tmp_path / "store")
+
+    assert before == everything(second)
+    second.commit([append(1, journal_row(1, 6))])
+    assert row_id(1, 6) == there(second.last(1)).id
 
 
 def test_a_log_that_is_long_enough_already_is_not_grown_again(
@@ -309,20 +322,11 @@ def test_damage_found_by_a_commit_is_not_revived(records: SqliteRecords) -> None
             call()
 
 
-def test_a_flush_that_stays_switched_off_is_an_error(tmp_path: Path) -> None:
-    class Deaf(sqlite3.Connection):
-        """A connection that does not go back to FULL."""
-
-        def execute(self, sql: str, *args: Any) -> sqlite3.Cursor:  # noqa: ANN401 -- as it is
-            return super().execute(sql.replace("synchronous=FULL", "synchronous=OFF"), *args)
-
+def test_a_log_that_is_gone_before_the_first_commit_is_an_error(tmp_path: Path) -> None:
     records = SqliteRecords(tmp_path, SystemClock())
-    records._writer.close()  # noqa: SLF001 -- there is no other way to it
-    records._writer = sqlite3.connect(  # noqa: SLF001
-        tmp_path / FILE, isolation_level=None, factory=Deaf
-    )
+    (tmp_path / WAL).unlink()
 
-    with pytest.raises(StoreUnwritable, match="did not go back to synchronous=FULL"):
+    with pytest.raises(StoreUnwritable):
         records.commit([create(b"a")])
     records.close()
 
