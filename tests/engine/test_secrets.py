@@ -261,6 +261,37 @@ def test_an_expired_secret_is_not_brought_back_to_life(
     assert renewed == stage.live(simple(world, NAME))
 
 
+def test_an_expired_secret_is_not_brought_back_inside_a_text_either(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @holdfast.agent(checkpoint=holdfast.every(turns=1))
+    def header(run: holdfast.Run) -> str:
+        for turn in run.turns():
+            if turn == 0:
+                run.state["header"] = f"Bearer {holdfast.secret(NAME, expires='1h').reveal()}"
+            else:
+                world.ask("crash")
+                return str(run.state["header"])
+        raise AssertionError
+
+    world, stage = World(), Stage(tmp_path / "store")
+    world.dies_at = "crash"
+    stage.die(header)
+    world.dies_at = None
+    forget(monkeypatch, ManualClock(SystemClock().now() + 3601))
+
+    error = stage.fault(header)
+    with stage.open() as store:
+        told, state = store.restore(f"{RUN}@0")
+    renewed = holdfast.secret(NAME)
+
+    assert isinstance(error, holdfast.SecretMissing)
+    assert "has expired" in str(error)
+    assert "Bearer <secret env:SHOP_KEY>" == state["header"]
+    assert "has expired" in told.degraded["header"]
+    assert f"Bearer {renewed.reveal()}" == stage.live(header)
+
+
 def test_a_reference_that_holds_the_value_is_refused() -> None:
     with pytest.raises(holdfast.UsageError, match="holds the value itself"):
         holdfast.secret("cmd:echo kelp-and-rock")

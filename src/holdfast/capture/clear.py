@@ -1,4 +1,4 @@
-"""Where a state holds secrets: values that stand in clear, and references in their place."""
+"""Where a state holds secrets: in clear, as references, or without a value."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from holdfast.capture.leaves import within
 from holdfast.capture.node import step
 from holdfast.store.codec.secret import Secret
-from holdfast.store.codec.vault import vault
+from holdfast.store.codec.vault import Part, mark_of, vault
 from holdfast.store.codec.veil import Veiled, VeiledBytes, text_bytes
 
 _REFERRING = (Secret, Veiled, VeiledBytes)
@@ -26,6 +26,16 @@ def clear_in(root: dict[Any, Any]) -> Iterator[tuple[str, str, str]]:
                 found |= vault.declared_in(part)
         for reference in sorted(found):
             yield path, section, reference
+
+
+def missing_in(root: dict[Any, Any]) -> Iterator[tuple[str, str, Part]]:
+    """Path and section of each secret below `root` that was read without its value; which one."""
+    for path, section, parts in _leaves(root):
+        for part in parts:
+            if isinstance(part, Veiled | VeiledBytes):
+                yield from ((path, section, each) for each in part.pieces if type(each) is Part)
+            elif type(part) is Secret and part.reveal() == mark_of(part.reference):
+                yield path, section, Part(part.reference, expires=part.expires)
 
 
 def refers(root: dict[Any, Any]) -> bool:

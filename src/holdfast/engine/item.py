@@ -7,6 +7,7 @@ import pwd
 import msgspec
 
 from holdfast.errors import UsageError
+from holdfast.store.codec.veil import redact
 
 QUESTION = "question"
 APPROVAL = "approval"
@@ -61,7 +62,8 @@ def check(item: Item, said: Word, outcome: object = None) -> None:
         how = "approve or reject it" if item.kind == APPROVAL else f"answer {_known(item)}"
         raise UsageError(f"{item.id} is {_a(item.kind)}: {how}")
     if item.options and said.value not in item.options:
-        raise UsageError(f"{said.value!r} is not an answer to {item.id}; it takes {_known(item)}")
+        value = redact(repr(said.value))
+        raise UsageError(f"{value} is not an answer to {item.id}; it takes {_known(item)}")
     if outcome is not None and (item.kind != DOUBT or said.value != HAPPENED):
         raise UsageError(f"only an effect that {HAPPENED} has an outcome")
 

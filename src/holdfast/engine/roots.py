@@ -4,15 +4,15 @@ What is hashed is what is stored: references in the place of secrets. A value th
 its secret was declared was hashed in clear, so with today's secrets its hash would be another.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from holdfast.capture.clear import clear_in, refers
+from holdfast.capture.clear import clear_in, missing_in, refers
 from holdfast.capture.digest import digest
-from holdfast.errors import NotStorable, SecretFound
+from holdfast.errors import NotStorable, SecretFound, SecretMissing
 from holdfast.model.journal import Mark
 from holdfast.store.codec.secret import shown
-from holdfast.store.codec.vault import Guard, guard, guarded
+from holdfast.store.codec.vault import Guard, guard, guarded, is_redacted, vault
 
 UNCONFIRMED = (
     "its hash cannot be confirmed here: secrets were declared while it was made, and this program "
@@ -23,7 +23,8 @@ UNCONFIRMED = (
 class Examined(NamedTuple):
     """A state in plain containers, whether it is the one that was hashed, and what is to be told.
 
-    `notes` are by section: what stands in clear there, stored before it was declared a secret.
+    `notes` are by section: what came without its value, or stands in clear there since it was
+    stored before it was declared a secret.
     """
 
     state: Any
@@ -42,16 +43,32 @@ def examine(read: Callable[[], Any], mark: Mark | None, run: str) -> Examined:
     with guarded(how):
         state = read()
     # Where no secret was put back, what was read is what is stored.
-    is_true = mark is None or mark.root == _hashed(state, cuts=how.filled > 0)
+    is_true = mark is None or any(
+        mark.root == _hashed(state, cuts=cuts) for cuts in (how.filled > 0, True)
+    )
+    lacks = dict(_lacks(state, resolves=now.resolves)) if how.gaps else {}
     if is_true and not how.clear:
-        return Examined(state, is_true, {})
+        return Examined(state, is_true, lacks)
     with guarded(Guard(resolves=False, cuts=False)):
         stored = read()
     is_true = is_true or (mark is not None and mark.root == _hashed(stored, cuts=False))
-    notes = {section: told(run, place, name) for place, section, name in clear_in(stored)}
+    clear = {section: told(run, place, name) for place, section, name in clear_in(stored)}
+    notes = {**lacks, **clear}
     if not is_true and mark is not None and (mark.is_veiled or notes or refers(stored)):
         is_true, notes = True, {**notes, "state": UNCONFIRMED}
     return Examined(state, is_true, notes)
+
+
+def _lacks(state: Any, *, resolves: bool) -> Iterator[tuple[str, str]]:  # noqa: ANN401 any state
+    """Sections that came without a secret, and why; one that was not asked for is not missed."""
+    for place, section, part in missing_in(state):
+        if is_redacted(part.reference):
+            yield section, f"{place}: a part that looked secret was not stored"
+        elif resolves:
+            try:
+                vault.resolve(part.reference, part.expires)
+            except SecretMissing as error:
+                yield section, f"{place} came without its value: {error}"
 
 
 def told(run: str, place: str, reference: str) -> str:

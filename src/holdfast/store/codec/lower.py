@@ -118,6 +118,8 @@ class Lowering:
         self._leaves: dict[type, Callable[[Any], object]] = dict(_LEAVES)
         if canonical:
             self._leaves[Secret] = veil.write_secret_canonical
+            self._leaves[veil.Veiled] = veil.canonical_text
+            self._leaves[veil.VeiledBytes] = veil.canonical_bytes
         if judged is not None:
             self._as_is = _AS_IS - {bytes}
             self._leaves |= {str: self._veiled_text, bytes: self._veiled_bytes}
@@ -311,17 +313,20 @@ class Lowering:
 
     def _veiled_text(self, value: str) -> object:
         pieces = self._cut(value, veil.text_bytes(value))
-        return leaves.WRITERS[str](value) if not pieces else veil.item(veil.TEXT, pieces)
+        return leaves.WRITERS[str](value) if not pieces else self._item(veil.TEXT, pieces)
 
     def _veiled_bytes(self, value: bytes) -> object:
         pieces = self._cut(value, value)
-        return value if pieces is None else veil.item(veil.BYTES, pieces)
+        return value if pieces is None else self._item(veil.BYTES, pieces)
 
     def _veiled_path(self, value: pathlib.PurePath) -> object:
         pieces = self._cut(value, veil.text_bytes(str(value)))
         if pieces is None:
             return leaves.WRITERS[type(value)](value)
-        return veil.item(veil.PATH, pieces, type(value).__name__)
+        return self._item(veil.PATH, pieces, type(value).__name__)
+
+    def _item(self, what: int, pieces: veil.Pieces, *more: object) -> Ext:
+        return veil.item(what, pieces, *more, canonical=self._canonical)
 
     def _scalar(self, value: Any) -> object:  # noqa: ANN401 -- NumPy is not imported here
         """A NumPy scalar; text with a secret in it comes back as plain text."""

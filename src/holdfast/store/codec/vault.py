@@ -43,11 +43,12 @@ _PRINT_CHARS: Final = 8
 
 
 class Part(NamedTuple):
-    """Stands for a secret inside text or bytes: what it is, and in which form it was written."""
+    """Stands for a secret inside text or bytes: which, in what form, until when it is good."""
 
     reference: str
     form: int = 0
     shift: int = 0
+    expires: float | None = None
 
 
 class _Known(NamedTuple):
@@ -147,7 +148,11 @@ class Vault:
         if found:
             pattern = b"|".join(map(re.escape, _longest(found)))
             for match in re.finditer(pattern, data):
-                yield match.start(), match.end(), self._parts[match[0]]
+                part = self._parts[match[0]]
+                known = self._known.get(part.reference)
+                if known is not None and known.expires is not None:
+                    part = part._replace(expires=known.expires)
+                yield match.start(), match.end(), part
 
     def declared_in(self, data: bytes) -> set[str]:
         """The references of declared secrets that stand in bytes."""

@@ -117,9 +117,23 @@ def redact_bytes(data: bytes) -> bytes:
     return data if pieces is None else _shown(pieces)
 
 
-def item(what: int, pieces: Pieces, *more: object) -> Ext:
-    """The item of veiled text or bytes."""
-    return Ext(wire.VEILED, _pack((what, pieces, *more)))
+def item(what: int, pieces: Pieces, *more: object, canonical: bool = False) -> Ext:
+    """The item of veiled text or bytes; for hashing, one that was renewed is the same."""
+    parts = [
+        each if isinstance(each, bytes) or not (canonical or each.expires is None) else each[:3]
+        for each in pieces
+    ]
+    return Ext(wire.VEILED, _pack((what, parts, *more)))
+
+
+def canonical_text(veiled: Veiled) -> Ext:
+    """For hashing: text that was read without a secret in it."""
+    return item(TEXT, veiled.pieces, canonical=True)
+
+
+def canonical_bytes(veiled: VeiledBytes) -> Ext:
+    """For hashing: bytes that were read without a secret in them."""
+    return item(BYTES, veiled.pieces, canonical=True)
 
 
 def write_secret(secret: Secret) -> Ext:
@@ -173,7 +187,7 @@ def _value_of(part: Part) -> bytes | None:
         value = vault.seen(part.reference)
     else:
         try:
-            value = text_bytes(vault.resolve(part.reference).reveal())
+            value = text_bytes(vault.resolve(part.reference, part.expires).reveal())
         except SecretMissing:
             if now.demands:
                 raise
