@@ -60,12 +60,16 @@ def test_a_secret_is_nowhere_outside_whatever_becomes_of_its_run(
     assert [] == [form for form, needle in forms(VALUE) if needle in said]
 
 
+@pytest.mark.parametrize("is_declared_first", [True, False])
 def test_an_export_holds_references_that_the_other_store_puts_back(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_declared_first: bool
 ) -> None:
+    """One that was made before the secret was declared, too; but that holds it in clear."""
     monkeypatch.setattr(vault, "__dict__", vars(Vault()))
     monkeypatch.setenv("CARRIED_KEY", VALUE)
     (tmp_path / "died").touch()
+    if is_declared_first:
+        carried.key()
     with holdfast.open(tmp_path / "store") as store:
         with pytest.raises(holdfast.Waiting):
             store.run(carried.carrier, str(tmp_path), {"token": VALUE}, id="run")
@@ -80,4 +84,4 @@ def test_an_export_holds_references_that_the_other_store_puts_back(
         state = store.restore("run@1")[1]
 
     assert f"use {VALUE}" == state["brain"]["log"][0]
-    assert [] == spilled(tmp_path, [VALUE])
+    assert is_declared_first == (spilled(tmp_path, [VALUE]) == [])

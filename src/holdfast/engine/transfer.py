@@ -26,6 +26,7 @@ from holdfast.model.journal import (
 from holdfast.model.run import RunBody
 from holdfast.store.backends.base import Append, BranchRow, Create, Grow, JournalRow, RunRow, Write
 from holdfast.store.chunks import is_reference
+from holdfast.store.codec.texts import packed
 from holdfast.store.inside import references_of
 from holdfast.store.open import Opened
 from holdfast.store.reader import Branch, Run, first_row, opened_branch
@@ -111,7 +112,7 @@ class _Plan:
         self._seals = opened.reader.seals
         self._kid = self._seals.kid(body.id)
         self.writes: list[Write] = [Create(kid=self._kid, build=self.build, objects=objects)]
-        self._made: list[tuple[int, Row]] = []
+        self._made: list[tuple[int, bytes]] = []
 
     def build(self, no: int, first: int) -> tuple[RunRow, BranchRow, JournalRow]:
         """Make every row, for run `no` and branches from `first` on; the rest joins `writes`.
@@ -188,7 +189,8 @@ class _Plan:
         for id_, row in rows:
             chained.append(make_row(seals, id_, before, row))
             before = macs[id_] = chained[-1].mac
-            self._made.append((id_, row))
+            # As it is written: without secrets that were declared since it was exported.
+            self._made.append((id_, packed(row)))
         return chained
 
     def read_back(self) -> Run:
@@ -197,10 +199,10 @@ class _Plan:
         run = reader.find(self._body.id)
         if run is None:
             raise Damaged(f"run {self._body.id}", "it was imported and is not there")
-        found: list[tuple[int, Row]] = []
+        found: list[tuple[int, bytes]] = []
         for branch in reader.branches(run, with_ledger=True):
             rows = reader.rows(branch.no, first_row(branch), reader.end(branch.no))
-            found += [(placed.id, placed.row) for placed in rows]
+            found += [(placed.id, packed(placed.row)) for placed in rows]
         if found != self._made:
             raise Damaged(f"run {self._body.id}", "it does not read back as it was imported")
         return run
