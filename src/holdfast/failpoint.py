@@ -2,22 +2,23 @@
 
 A durable act is bracketed by `reach("area.before")` and `reach("area.after")`. Arming is by
 `arm(name, act)` in process, or by `HOLDFAST_FAILPOINT=name[:nth]` for a child that is to be killed.
+Some points say what they are about: `watch(name, act)` has it handed to `act`.
 """
 
 import os
 import signal
 from collections.abc import Callable
 
-_armed: dict[str, Callable[[], None]] = {}
+_armed: dict[str, Callable[..., None]] = {}
 _listening: list[Callable[[str], None]] = []
 
 
-def reach(name: str) -> None:
-    """Do what is armed for `name`; nothing when disarmed."""
+def reach(name: str, *facts: object) -> None:
+    """Do what is armed for `name`; nothing when disarmed. Who watches it is handed `facts`."""
     if _armed:
         act = _armed.get(name)
         if act is not None:
-            act()
+            act(*facts)
     if _listening:
         for heard in _listening:
             heard(name)
@@ -25,6 +26,11 @@ def reach(name: str) -> None:
 
 def arm(name: str, act: Callable[[], None]) -> None:
     """Have `act` done each time `name` is reached."""
+    _armed[name] = lambda *_: act()
+
+
+def watch(name: str, act: Callable[..., None]) -> None:
+    """Have `act` done each time `name` is reached, with what is said there."""
     _armed[name] = act
 
 

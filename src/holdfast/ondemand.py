@@ -17,13 +17,13 @@ class OnDemand:
         return found
 
 
-def later(homes: Mapping[str, str]) -> Callable[[str], Any]:
+def later(homes: Mapping[str, str], package: str = "holdfast") -> Callable[[str], Any]:
     """A package's `__getattr__`: name → the module that holds it, imported at its first use."""
 
     def find(name: str) -> Any:  # noqa: ANN401 whatever the module holds
         home = homes.get(name)
         if home is None:
-            msg = f"module 'holdfast' has no attribute {name!r}"
+            msg = f"module {package!r} has no attribute {name!r}"
             raise AttributeError(msg)
         return getattr(importlib.import_module(home), name)
 

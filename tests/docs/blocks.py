@@ -106,6 +106,7 @@ def run(command: list[str], folder: Path) -> str:
             "PYTHONUNBUFFERED": "1",
             "COLUMNS": "100",
             "NO_COLOR": "1",
+            "PYTEST_ADDOPTS": "-p no:asyncio",  # It warns of settings that a reader does not have.
         },
         check=False,
         stdout=subprocess.PIPE,

@@ -123,7 +123,7 @@ def _as_act(module: Module, function: str, call: ast.Call) -> Act | None:
     act = Act(function=place, where=where, text=ast.unparse(call), point=None)
     name = ast.unparse(call.func)
     match call.args:
-        case [ast.Constant(value=str(point))] if name == "failpoint.reach":
+        case [ast.Constant(value=str(point)), *_] if name == "failpoint.reach":
             return replace(act, point=point)
         case _ if name == "failpoint.reach":
             raise AssertionError(f"{where}: a crash point is named by a plain string")

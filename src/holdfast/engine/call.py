@@ -51,7 +51,7 @@ def ask(spec: StepSpec, here: Frame, args: tuple[Any, ...], kwargs: Mapping[str,
         began = clock.monotonic()
         try:
             value = yield Invoke(frame, spec.fn, args, kwargs, spec.limit_s)
-            failpoint.reach("step.called")
+            failpoint.reach("step.called", call)
             spec.shape.check_unchanged(question)
             usage = read_usage(spec.usage, value, spec.shape.name)
             answer, ticket = session.answer(call, value, clock.monotonic() - began, usage)
@@ -73,7 +73,7 @@ def ask(spec: StepSpec, here: Frame, args: tuple[Any, ...], kwargs: Mapping[str,
     failpoint.reach("step.recording")
     if session.pacer.waits_for(ticket):
         yield Commit(here, ticket)
-    failpoint.reach("step.recorded")
+    failpoint.reach("step.recorded", call)
     session.pacer.after_call()
     return answer
 

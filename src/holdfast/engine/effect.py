@@ -212,13 +212,13 @@ def _attempt(deed: _Deed, how: str) -> Recorded:
     meant = _intended(deed, session.reader.chunks.keep(args))
     _, _, ticket = session.record(meant, intents=tuple(marks_of(meant)))
     session.doing[deed.aim.key] = deed.call
-    failpoint.reach("effect.intending")
+    failpoint.reach("effect.intending", deed.call)
     try:
         yield Commit(deed.here, ticket)
     except BaseException:
         _not_begun(deed, how)
         raise
-    failpoint.reach("effect.intended")
+    failpoint.reach("effect.intended", deed.call)
     if deed.look is not None and session.fence.has_changed(deed.look):
         raise _overtaken(deed)
     began = session.clock.monotonic()
@@ -235,7 +235,7 @@ def _attempt(deed: _Deed, how: str) -> Recorded:
         _doubt(deed, f"{type(cut).__name__} cut it off")
         raise
     else:
-        failpoint.reach("effect.called")
+        failpoint.reach("effect.called", deed.call, deed.aim.key, spec.is_idempotent, value)
         return (yield from _happened(deed, value, session.clock.monotonic() - began, how))
     return (yield from _not_done(deed, failed, took_s, not_done_by))
 
@@ -315,7 +315,7 @@ def _happened(deed: _Deed, value: object, took_s: float, how: str) -> Recorded:
     session.received(deed.call, usage)
     failpoint.reach("effect.recording")
     yield Commit(deed.here, ticket)
-    failpoint.reach("effect.recorded")
+    failpoint.reach("effect.recorded", deed.call)
     session.pacer.after_call()
     return session.give(data, row, index, value)
 
