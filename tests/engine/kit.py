@@ -144,7 +144,7 @@ class reaching:  # noqa: N801 it reads as a verb in `with`
         self._act, self._reach = act, failpoint.reach
 
     def __enter__(self) -> None:
-        failpoint.reach = self._act  # type: ignore[assignment]  # put back below
+        failpoint.reach = lambda name, *_: self._act(name)  # Put back below.
 
     def __exit__(self, *_: object) -> None:
         failpoint.reach = self._reach
