@@ -1,0 +1,85 @@
+"""Two handles of one store side by side take nothing from each other."""
+
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import holdfast
+from holdfast import failpoint
+from holdfast.clock import SystemClock
+from holdfast.model.ids import row_id
+from holdfast.store.backends.sqlite import SqliteRecords
+from holdfast.store.codec import values
+from holdfast.store.gc import objects
+from holdfast.testing.rows import journal_row
+
+MEANWHILE_S = 2.0
+WRITER = """
+import os, signal, sys
+from pathlib import Path
+from holdfast.clock import SystemClock
+from holdfast.store.backends.sqlite import SqliteRecords
+from holdfast.testing.rows import append, create, journal_row
+
+records = SqliteRecords(Path(sys.argv[1]), SystemClock())
+records.commit([create(b"a")])
+records.commit([append(1, journal_row(1, 1))])
+print("written", flush=True)
+input()
+for seq in (2, 3):
+    records.commit([append(1, journal_row(1, seq))])
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_handle_that_is_closed_takes_no_commit_from_one_that_is_open(tmp_path: Path) -> None:
+    # Whoever closes last removes the log: it must see that another is still connected.
+    command = [sys.executable, "-c", WRITER, str(tmp_path)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(command, text=True, **pipes) as writer:
+        assert writer.stdout is not None
+        assert writer.stdin is not None
+        assert "written\n" == writer.stdout.readline()
+        SqliteRecords(tmp_path, SystemClock()).close()
+        writer.stdin.write("\n")
+        writer.stdin.flush()
+        assert -signal.SIGKILL == writer.wait(60)
+
+    records = SqliteRecords(tmp_path, SystemClock())
+    assert [] == records.missing()
+    rows = records.rows(row_id(1, 1), row_id(1, 3))
+    assert [journal_row(1, seq) for seq in (1, 2, 3)] == rows
+    records.close()
+
+
+def test_a_value_that_another_handle_names_while_garbage_is_removed_stays(tmp_path: Path) -> None:
+    document = "text" * 30_000
+
+    @holdfast.step
+    def read() -> str:
+        return document
+
+    @holdfast.agent
+    def reader(_: holdfast.Run) -> int:
+        return len(read())
+
+    def name_it() -> None:
+        thread.start()
+        thread.join(MEANWHILE_S)  # It has to wait until the garbage is gone, then writes it again.
+
+    with holdfast.open(tmp_path) as one, holdfast.open(tmp_path) as two:
+        two._opened.chunks.keep(values.encode(document))  # noqa: SLF001 kept, and named by no row yet
+        named = objects.Named(one._opened)  # noqa: SLF001 the moment of removal is not public
+        garbage = objects.unnamed(one._opened, named)  # noqa: SLF001 see above
+        thread = threading.Thread(target=two.run, args=(reader,), kwargs={"id": "run"})
+        failpoint.arm("gc.removing", name_it)
+
+        assert garbage == objects.remove(one._opened, named, garbage)  # noqa: SLF001 see above
+
+        thread.join()
+        assert 1 == len(garbage)
+        assert [] == list(objects.unnamed(one._opened, objects.Named(one._opened)))  # noqa: SLF001 see above
+        [name] = one._opened.objects.ids()  # noqa: SLF001 see above
+        assert garbage == [name]

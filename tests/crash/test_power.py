@@ -1,0 +1,76 @@
+"""What was acknowledged survives a power cut that takes everything that was not flushed."""
+
+from pathlib import Path
+
+import pytest
+
+from holdfast.clock import SystemClock
+from holdfast.model.ids import row_id
+from holdfast.store.backends.directory import Directory
+from holdfast.store.backends.fs import RealFs
+from holdfast.store.backends.sqlite import SqliteRecords
+from holdfast.testing.kill import can_trace
+from holdfast.testing.objects import name
+from holdfast.testing.rows import journal_row
+from tests.crash.power import cuts
+
+pytestmark = [
+    pytest.mark.strace,
+    pytest.mark.skipif(not can_trace(), reason="strace is missing, or may not trace"),
+]
+
+ROWS = """
+import os, sys
+from pathlib import Path
+from holdfast.clock import SystemClock
+from holdfast.store.backends.sqlite import SqliteRecords
+from holdfast.testing.rows import append, create, journal_row
+
+records = SqliteRecords(Path(sys.argv[1]), SystemClock())
+records.commit([create(b"a")])
+for seq in range(1, 6):
+    records.commit([append(1, journal_row(1, seq, b"body %d" % seq))])
+    os.write(1, b"ACK %d" % seq)
+"""
+OBJECTS = """
+import os, sys
+from pathlib import Path
+from holdfast.store.backends.directory import Directory
+from holdfast.store.backends.fs import RealFs
+from holdfast.testing.objects import name
+
+objects = Directory(Path(sys.argv[1]) / "objects", RealFs())
+for n in range(1, 4):
+    data = b"large %d" % n * 9_000
+    objects.put(name(data), data)
+    os.write(1, b"ACK %d" % n)
+"""
+
+
+def test_no_acknowledged_row_is_lost(tmp_path: Path) -> None:
+    (tmp_path / "store").mkdir()
+    seen = 0
+
+    for acknowledged, left in cuts(ROWS, tmp_path / "store", tmp_path):
+        records = SqliteRecords(left, SystemClock())
+        rows = records.rows(row_id(1, 1), row_id(1, acknowledged))
+        records.close()
+        seen += 1
+
+        assert [journal_row(1, n, b"body %d" % n) for n in range(1, acknowledged + 1)] == rows
+
+    assert 5 == seen
+
+
+def test_no_acknowledged_object_is_lost(tmp_path: Path) -> None:
+    (tmp_path / "store").mkdir()
+    seen = 0
+
+    for acknowledged, left in cuts(OBJECTS, tmp_path / "store", tmp_path):
+        objects = Directory(left / "objects", RealFs())
+        wanted = [b"large %d" % n * 9_000 for n in range(1, acknowledged + 1)]
+        seen += 1
+
+        assert wanted == [objects.get(name(data)) for data in wanted]
+
+    assert 3 == seen
