@@ -2,12 +2,13 @@
 BIN := .venv/bin
 CODE := $(wildcard src tests bench examples)
 
-.PHONY: help demo test check bench format clean
+.PHONY: help demo test check mutants bench format clean
 
 help:
 	@echo "make demo    an agent is killed a dozen times and continued; then the proof"
 	@echo "make test    make check, then every test; ARGS= goes to pytest"
 	@echo "make check   format, lint, types, imports: seconds"
+	@echo "make mutants plant every fault of tests/mutants; fails where no test notices; ARGS='--only lease' for a part"
 	@echo "make bench   turns, bytes, restores beside LangGraph and DBOS; ARGS='--quick state' for a part"
 	@echo "make format  put the code into its one format and fix what can be fixed"
 	@echo "make clean   remove .venv and what the tools left behind"
@@ -23,6 +24,9 @@ check: .venv/ready
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/mypy $(CODE)
 	$(BIN)/lint-imports --no-logo
+
+mutants: .venv/ready
+	$(BIN)/python -m tests.mutants $(ARGS)
 
 bench: .venv/ready-bench
 	$(BIN)/python -m bench $(ARGS)

@@ -47,10 +47,10 @@ class Disk:
         match call:
             case "openat" if "O_CREAT" in args or "O_TRUNC" in args:
                 self._open(Path(texts[-1].decode()), is_cut="O_TRUNC" in args)
-            case "mkdir" | "mkdirat":
+            case "mkdir" | "mkdirat" if Path(texts[-1].decode()).parent in self._now:
                 self._now[Path(texts[-1].decode())] = None
             case "rename" | "renameat" | "renameat2":
-                self._now[Path(texts[1].decode())] = self._now.pop(Path(texts[0].decode()))
+                self._rename(*(Path(text.decode()) for text in texts))
             case "unlink" | "unlinkat":
                 self._now.pop(Path(texts[-1].decode()), None)
             case "ftruncate":
@@ -71,6 +71,10 @@ class Disk:
             self._now[path] = Inode()
         elif is_cut and path in self._now:
             self._inode(path).now.clear()
+
+    def _rename(self, old: Path, new: Path) -> None:
+        if old in self._now:  # Else it is no file of ours.
+            self._now[new] = self._now.pop(old)
 
     def _inode(self, path: Path) -> Inode:
         return self._now.get(path) or Inode()  # Elsewhere, or unlinked: nothing is kept of it.

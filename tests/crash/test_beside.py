@@ -37,8 +37,8 @@ os.kill(os.getpid(), signal.SIGKILL)
 def test_a_handle_that_is_closed_takes_no_commit_from_one_that_is_open(tmp_path: Path) -> None:
     # Whoever closes last removes the log: it must see that another is still connected.
     command = [sys.executable, "-c", WRITER, str(tmp_path)]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    with subprocess.Popen(command, text=True, **pipes) as writer:
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, text=True, stdin=pipe, stdout=pipe) as writer:
         assert writer.stdout is not None
         assert writer.stdin is not None
         assert "written\n" == writer.stdout.readline()
