@@ -4,7 +4,6 @@ import argparse
 import random
 import sys
 import tempfile
-import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -27,22 +26,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = [each for each in MUTANTS if (asked.only or "") in f"{each.fault} {each.name}"]
     if asked.count:
         chosen = random.Random(asked.seed).sample(chosen, min(asked.count, len(chosen)))  # noqa: S311 a seed, not a secret
-    began = time.monotonic()
+    if not chosen:
+        parser.error(f"no planted fault is called {asked.only!r}")
     with tempfile.TemporaryDirectory() as folder:
-        healthy, verdicts = try_all(chosen, Path(folder))
+        is_healthy, verdicts = try_all(chosen, Path(folder))
+    for fault, why in NO_CODE.items() if asked.only is None else ():
+        _say(f"-                  {fault}: {why}")
+    return conclude(verdicts, is_healthy=is_healthy)
+
+
+def conclude(verdicts: Sequence[Verdict], *, is_healthy: bool) -> int:
+    """Say what came of it; 0 if every fault was noticed by tests that pass without one, else 1."""
     survivors = [verdict for verdict in verdicts if not verdict.is_killed]
-    for fault, why in NO_CODE.items() if not asked.only else ():
-        _say(f"-         {fault}: {why}")
+    kinds = {verdict.mutant.fault for verdict in verdicts}
+    noticed, took_s = len(verdicts) - len(survivors), sum(each.took_s for each in verdicts)
     _say(
-        f"{len(verdicts) - len(survivors)} of {len(verdicts)} planted faults noticed, "
-        f"{len({each.fault for each in chosen})} of {len(FAULTS)} kinds, "
-        f"{len(NO_CODE)} kinds without code, in {time.monotonic() - began:.0f} s"
+        f"{noticed} of {len(verdicts)} planted faults noticed, {len(kinds)} of {len(FAULTS)} kinds "
+        f"of the list, {len(NO_CODE)} kinds not planted, {took_s:.0f} s of tests"
     )
     for verdict in survivors:
-        _say(f"SURVIVOR: {verdict.mutant.name} ({verdict.mutant.killed_by}): {verdict.why}")
-    if not healthy:
+        _say(f"SURVIVOR {verdict.mutant.name} ({verdict.mutant.killed_by}): {verdict.why}")
+    if not is_healthy:
         _say("the tests fail without any fault, so nothing is proved")
-    return 0 if healthy and not survivors else 1
+    return 0 if is_healthy and not survivors else 1
 
 
 def try_all(mutants: Sequence[Mutant], folder: Path) -> tuple[bool, list[Verdict]]:

@@ -258,7 +258,7 @@ ACTS = [
         (
             LOWER,
             "            self._leaves[Secret] = veil.write_secret_canonical\n",
-            "            self._leaves[Secret] = self._leaves[str]\n",
+            "            self._leaves[Secret] = str.__str__\n",
         ),
     ),
 ]

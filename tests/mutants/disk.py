@@ -115,7 +115,7 @@ DISK = [
     mutant(
         "condemned ban",
         "a commit names a value that was collected meanwhile and does not write it again",
-        f"{RETAIN}test_a_value_kept_but_not_yet_named_is_written_again_by_its_commit",
+        f"{BESIDE}test_a_value_that_another_handle_names_while_garbage_is_removed_stays",
         (SQLITE, "                    self._objects.uphold(id_, data)", "                    pass"),
     ),
     mutant(

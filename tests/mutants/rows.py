@@ -15,6 +15,10 @@ CIPHER = "tests/unit/store/seal/test_aead.py::"
 KEYED = "tests/unit/store/seal/test_keys.py::"
 LARGE = "tests/unit/store/seal/test_chunks.py::"
 BODY = "tests/unit/store/codec/test_frame.py::"
+KILLERS = "tests/mutants/test_killers.py::"
+GOLDEN = (
+    "tests/golden/test_golden.py::test_a_golden_store_is_whole_and_every_point_restores_as_it_was"
+)
 SWAPPED = f"{SEALS}test_every_row_in_every_other_rows_place_is_refused"
 
 ROWS = [
@@ -41,7 +45,7 @@ ROWS = [
     mutant(
         "row hash skipped",
         "a pruned row is not compared with the hash of what stands in its place",
-        "tests/mutants/test_killers.py::test_what_stands_in_place_of_a_pruned_row_is_checked",
+        f"{KILLERS}test_what_stands_in_place_of_a_pruned_row_is_checked",
         (CHAIN, "        if mac != pruned_mac(self.store_id, row, frame):", "        if not mac:"),
     ),
     mutant(
@@ -82,7 +86,7 @@ ROWS = [
     mutant(
         "seq gap allowed",
         "a journal that ends too early is read as if it were whole",
-        f"{READ}test_a_missing_row_is_named",
+        f"{KILLERS}test_a_journal_that_ends_too_early_is_never_read_as_whole",
         (READER, "        if expected <= span.last:", "        if expected < span.first:"),
     ),
     mutant(
@@ -175,7 +179,7 @@ ROWS = [
     mutant(
         "each AAD field dropped",
         "the kind of a row is outside the seal",
-        f"{KEYED}test_a_place_is_written_as_the_format_says",
+        GOLDEN,
         (KEYS, '        return b"holdfast 1 " + kind + b"\\0"', '        return b"holdfast 1 "'),
     ),
     mutant(
@@ -252,7 +256,7 @@ ROWS = [
     mutant(
         "each AAD field dropped",
         "the name of a large value is outside its seal",
-        f"{LARGE}test_a_sealed_value_is_made_as_the_format_says_and_its_key_needs_the_value_itself",
+        GOLDEN,
         (
             CHUNK_SEALS,
             '        return self._chunk_keys.place(b"chunk") + self.name_chunk(digest) + header',
@@ -329,7 +333,7 @@ ROWS = [
     mutant(
         "bytes left out of the salt",
         "a nonce does not depend on all bytes that are sealed under it",
-        f"{CIPHER}test_no_key_and_nonce_come_twice_over_different_messages",
+        f"{KILLERS}test_two_messages_are_never_sealed_under_one_nonce[another end]",
         (
             AEAD,
             '        message = len(bound).to_bytes(4, "big") + bound + payload',
@@ -339,7 +343,7 @@ ROWS = [
     mutant(
         "bytes left out of the salt",
         "a nonce does not depend on the place",
-        f"{CIPHER}test_a_nonce_covers_place_header_and_every_byte_and_tells_them_apart",
+        f"{KILLERS}test_two_messages_are_never_sealed_under_one_nonce[another place]",
         (
             AEAD,
             '        message = len(bound).to_bytes(4, "big") + bound + payload',

@@ -11,11 +11,14 @@ from holdfast import failpoint
 from holdfast.errors import Damaged
 from holdfast.store.chain import Hashed
 from holdfast.store.codec import values
+from holdfast.store.codec.frame import HEADER_BYTES, seal
 from holdfast.store.gc import objects
+from holdfast.store.seal.aead import NONCE_BYTES, Cipher
 from holdfast.testing.kit import CrashAt
 from holdfast.testing.world import World
 
 DOCUMENT = "text" * 30_000
+MESSAGE = b"the same beginning of a message"
 
 
 @holdfast.step
@@ -48,6 +51,42 @@ def test_what_stands_in_place_of_a_pruned_row_is_checked() -> None:
     assert b"nothing" == hashed.open_row(pruned, b"before")
     with pytest.raises(Damaged):
         hashed.open_row(replace(pruned, body=forged.body), b"before")
+
+
+def test_a_journal_that_ends_too_early_is_never_read_as_whole(tmp_path: Path) -> None:
+    @holdfast.agent
+    def thinker(_: holdfast.Run) -> list[object]:
+        return [think(n) for n in range(5)]
+
+    with holdfast.open(tmp_path) as store:
+        store.run(thinker, id="run")
+        reader = store._opened.reader  # noqa: SLF001 rows are not public
+        run = reader.find("run")
+        assert run is not None
+        first, last = reader.first(run.row.head), reader.end(run.row.head)
+
+        assert last == [*reader.rows(run.row.head, first, last)][-1].id
+        with pytest.raises(Damaged, match="it is missing"):
+            list(reader.rows(run.row.head, first, last + 1))
+
+
+@pytest.mark.parametrize(
+    ("place", "payload"),
+    [(b"a place", b"the same beginning, another end"), (b"another place", MESSAGE)],
+    ids=["another end", "another place"],
+)
+def test_two_messages_are_never_sealed_under_one_nonce(place: bytes, payload: bytes) -> None:
+    # Under one nonce the difference of two messages stands in clear, and tags can be forged.
+    cipher = Cipher(bytes(32), 1)
+    one, first = cipher.seal(b"a place", seal(MESSAGE))
+    two, second = cipher.seal(place, seal(payload))
+
+    assert one[:NONCE_BYTES] != two[:NONCE_BYTES]
+    assert _difference(MESSAGE, payload) != _difference(first[HEADER_BYTES:], second[HEADER_BYTES:])
+
+
+def _difference(one: bytes, two: bytes) -> bytes:
+    return bytes(a ^ b for a, b in zip(one, two, strict=False))
 
 
 def test_an_effect_killed_right_after_it_was_done_is_not_done_again(

@@ -1,18 +1,19 @@
 """Every planted fault fits the source and has its test; some are planted each time."""
 
 import os
+import random
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.mutants.__main__ import main, try_all
+from tests.mutants.__main__ import conclude, main, try_all
 from tests.mutants.mutant import Mutant, mutant
-from tests.mutants.plant import ROOT, misfits
+from tests.mutants.plant import ROOT, Verdict, misfits
 from tests.mutants.table import FAULTS, MUTANTS, NO_CODE
 
-SEED, COUNT = "HOLDFAST_MUTANTS_SEED", "3"
+SEED, COUNT = "HOLDFAST_MUTANTS_SEED", 2
 """`make mutants` plants all of them."""
 
 BLIND = mutant(
@@ -45,18 +46,41 @@ def test_every_killing_test_is_there() -> None:
     assert 0 == done.returncode, done.stdout[-2000:]
 
 
-def test_some_of_them_are_planted_and_noticed(capsys: pytest.CaptureFixture[str]) -> None:
-    status = main(["--count", COUNT, "--seed", os.environ.get(SEED, "1")])
+def test_some_of_them_are_planted_and_noticed_and_a_blind_one_is_told(tmp_path: Path) -> None:
+    chance = random.Random(os.environ.get(SEED, "1"))  # noqa: S311 a seed, not a secret
 
-    assert 0 == status, capsys.readouterr().out
+    is_healthy, verdicts = try_all([*chance.sample(MUTANTS, COUNT), BLIND], tmp_path)
+
+    *planted, blind = verdicts
+    assert is_healthy
+    assert [] == [verdict for verdict in planted if not verdict.is_killed]
+    assert not blind.is_killed
+    assert "the test passed: nobody noticed" == blind.why
 
 
-def test_a_fault_that_nobody_notices_is_told(tmp_path: Path) -> None:
-    healthy, [verdict] = try_all([BLIND], tmp_path)
+@pytest.mark.parametrize(
+    ("is_healthy", "are_killed", "status"),
+    [
+        (True, [True, True], 0),
+        (True, [True, False], 1),
+        (False, [True, True], 1),
+    ],
+)
+def test_one_survivor_or_one_sick_test_fails_the_gate(
+    is_healthy: bool, are_killed: list[bool], status: int
+) -> None:
+    verdicts = [
+        Verdict(mutant=BLIND, is_killed=is_killed, why="", took_s=0.0) for is_killed in are_killed
+    ]
 
-    assert healthy
-    assert not verdict.is_killed
-    assert "the test passed: nobody noticed" == verdict.why
+    assert status == conclude(verdicts, is_healthy=is_healthy)
+
+
+def test_a_part_that_nothing_is_called_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--only", "no such fault"])
+
+    assert "no planted fault is called 'no such fault'" in capsys.readouterr().err
 
 
 def test_text_that_is_not_there_once_is_told() -> None:

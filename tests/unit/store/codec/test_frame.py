@@ -81,12 +81,13 @@ def test_a_bomb_is_not_unpacked_beyond_its_stated_length() -> None:
     bomb = body(flags=1, plain=1000, payload=zstd.compress(bytes(256 * 1024 * 1024), 1))
 
     tracemalloc.start()
-    with pytest.raises(errors.Damaged, match="exactly one zstd frame of its length"):
+    with pytest.raises(errors.Damaged) as refused:
         frame.open_frame(bomb, "row 3")
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
 
     assert peak < 1024 * 1024
+    assert "exactly one zstd frame of its length" in str(refused.value)
 
 
 def test_two_packed_frames_are_not_one_body() -> None:
