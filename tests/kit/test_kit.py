@@ -1,5 +1,6 @@
 """The crash kit: where it kills, what it hands back, and what it cannot be asked."""
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -13,11 +14,15 @@ from holdfast.testing.points import POINTS, TURN_BEGUN
 from holdfast.testing.world import World
 from tests.tidy.source import failpoints
 
-CALLS = ("step.", "effect.", "checkpoint.", "critical.", "ledger.", "turn.", "run.", "arun.")
+CALLS = (
+    *("step.", "effect.", "stream.", "checkpoint.", "critical.", "ledger."),
+    *("turn.", "run.", "arun."),
+)
 SAME_MOMENT = {
     *("step.recording", "effect.recording", "effect.declining", "turn.ending", "ledger.opening"),
     *("ledger.opened", "run.creating", "run.taking", "run.taken", "effect.probing"),
     *("effect.probed", "effect.adopting", "effect.adopted", "run.failing", "run.failed"),
+    *("stream.recording", "stream.ending"),
     *("run.admitting", "run.admitted", "run.branching", "run.branched"),
     *("run.forking", "run.forked"),
 }
@@ -120,6 +125,20 @@ class TestAPerson:
 
         assert "painted blue" == survived.result
         assert "ledger.written:1" in survived.kills
+
+
+def test_a_stream_killed_on_its_way_is_continued(crash_everywhere: CrashEverywhere) -> None:
+    def words(prefix: Sequence[str] = ()) -> Iterator[str]:
+        yield from ["kelp ", "holds ", "fast"][len(prefix) :]
+
+    @holdfast.agent
+    def writer(run: holdfast.Run) -> str:
+        return "".join(run.stream(words, every=1))
+
+    survived = crash_everywhere(writer)
+
+    assert "kelp holds fast" == survived.result
+    assert {"stream.recorded:2", "stream.ended:1"} <= set(survived.kills)
 
 
 def test_what_differs_between_undisturbed_runs_is_not_compared(

@@ -22,6 +22,8 @@ POINTS = {
     "effect.called": "after {what} was done, before its outcome was recorded",
     "effect.declined": "right after it was recorded that an effect did not happen",
     "effect.recorded": "right after the outcome of {what} was recorded",
+    "stream.recorded": "right after a part of a stream was recorded",
+    "stream.ended": "right after the end of a stream was recorded",
     "checkpoint.saving": "before the checkpoint that the agent asked for was saved",
     "checkpoint.saved": "right after the checkpoint that the agent asked for was saved",
     "critical.saving": "before a critical section was recorded as begun",
