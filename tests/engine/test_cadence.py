@@ -335,3 +335,35 @@ def test_an_adaptive_cadence_saves_as_often_as_pays(
     stage.live(talker(act, turns=4, checkpoint=holdfast.adaptive()))
 
     assert at_ends == marked(stage)
+
+
+@pytest.mark.parametrize(
+    ("sla", "is_saved"),
+    [
+        (holdfast.SLA(), False),
+        (holdfast.SLA(turn_usd=1000, breach_usd_per_hour=0.001), True),
+        (holdfast.SLA(turn_usd=1000), False),
+    ],
+)
+def test_an_adaptive_cadence_weighs_money_once_it_knows_how_long_turns_take(
+    tmp_path: Path, sla: holdfast.SLA, is_saved: bool
+) -> None:
+    clock = ManualClock()
+    stage = Stage(tmp_path / "store", clock)
+    lives: list[int] = []
+
+    def act(run: holdfast.Run, turn: int) -> None:
+        clock.advance(0.1)
+        chat(turn)
+        run.state["done"].append(turn)
+        if turn == 2 and not lives:
+            lives.append(turn)
+            raise Crash
+
+    agent = talker(act, turns=6, checkpoint=holdfast.adaptive(), sla=sla)
+    stage.die(agent)
+    before = marked(stage)
+    stage.live(agent)
+
+    assert [] == before
+    assert is_saved == bool([turn for turn in marked(stage) if turn < 5])

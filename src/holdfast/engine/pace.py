@@ -20,7 +20,7 @@ from holdfast.engine.validate import first_fault
 from holdfast.model.cadence import ASYNC, BOUND_S, DURABLE, Pace, never
 from holdfast.model.journal import Kept, Saved, TurnEnded
 from holdfast.policy import adaptive
-from holdfast.policy.adaptive import Learnt, limits_of
+from holdfast.policy.adaptive import Learnt, limits_of, value_of
 from holdfast.policy.cadence import (
     TIGHT,
     Controller,
@@ -200,8 +200,23 @@ def _controller(session: Session) -> Controller:
     run = session.writer.run
     worked_s = max(0.0, session.clock.now() - run.body.created)
     learnt = Learnt(failures=run.row.epoch - 1, worked_s=worked_s)
-    limits = limits_of(session.care.sla, detect_s=0.0)
-    return adaptive.Controller(session.clock.monotonic(), learnt=learnt, limits=limits)
+    sla = session.care.sla
+    return adaptive.Controller(
+        session.clock.monotonic(),
+        learnt=learnt,
+        limits=limits_of(sla, detect_s=0.0),
+        value=value_of(sla, _turn_s(session)),
+    )
+
+
+def _turn_s(session: Session) -> float | None:
+    """How long a turn of the run has taken so far; None before one has ended."""
+    rows = () if session.history is None else session.history.rows
+    entries = [entry for placed in rows for entry in placed.row.entries]
+    ends = [entry for entry in entries if isinstance(entry, TurnEnded)]
+    if not ends:
+        return None
+    return max(0.0, ends[-1].at - session.writer.run.body.created) / (ends[-1].turn + 1)
 
 
 def _last(session: Session) -> Progress:
