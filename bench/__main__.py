@@ -17,6 +17,7 @@ from bench.subjects import (
     floor,
     fork,
     many,
+    overhead,
     processes,
     restart,
     restore,
@@ -42,12 +43,24 @@ SUBJECTS: dict[str, Callable[[Session], Result]] = {
     "fork": fork.measure,
     "crowd": crowd.measure,
     "blocked": blocked.measure,
+    "overhead": overhead.measure,
     "sealed": sealed.measure,
     "supervise": supervise.measure,
 }
 GROUPS = {
     "engine": ("turn", "concurrent", "start", "restart", "many", "processes", "supervise"),
-    "state": ("floor", "chat", "flat", "size", "restore", "fork", "crowd", "blocked", "sealed"),
+    "state": (
+        "floor",
+        "chat",
+        "flat",
+        "size",
+        "restore",
+        "fork",
+        "crowd",
+        "blocked",
+        "overhead",
+        "sealed",
+    ),
 }
 """Subjects that can be asked for by one word."""
 

@@ -36,6 +36,8 @@ class Scale:
     crowd_runs: int
     crowd_turns: int
     blocked_turns: int
+    pairs: int
+    paired_steps: int
 
 
 FULL = Scale(
@@ -68,6 +70,8 @@ FULL = Scale(
     crowd_runs=100,
     crowd_turns=20,
     blocked_turns=100,
+    pairs=20,
+    paired_steps=10,
 )
 
 QUICK = Scale(
@@ -100,4 +104,6 @@ QUICK = Scale(
     crowd_runs=100,
     crowd_turns=5,
     blocked_turns=20,
+    pairs=6,
+    paired_steps=5,
 )

@@ -93,3 +93,10 @@ def test_the_command_names_its_subjects() -> None:
     assert 2 == ended.returncode
     assert "no subject nothing" in ended.stderr
     assert "restore (state)" in ended.stderr
+
+
+def test_a_task_is_timed_with_and_without_saving_by_turns(measure: Measure) -> None:
+    seen = measure("pause_ours", "pairs", turns=1, runs=2)
+
+    assert 2 == len(seen["saved"]) == len(seen["bare"])
+    assert min(seen["bare"]) >= 0.1 * 1e9
