@@ -14,10 +14,12 @@ from holdfast.cli.noun import Noun
 from holdfast.cli.options import AsJson, Output, StorePath, closing, settings
 from holdfast.cli.output import emit, is_terminal, put
 from holdfast.cli.stores import find_run, opened
+from holdfast.cli.text import plural
 from holdfast.clock import SystemClock
 from holdfast.errors import UsageError
 from holdfast.model.limits import dollars, seconds
 from holdfast.report.cost import cost_of, growth_of
+from holdfast.report.episodes import lines_of
 from holdfast.report.facts import Facts, facts_of
 from holdfast.report.metrics import Verdict
 from holdfast.report.prometheus import exposition
@@ -25,6 +27,7 @@ from holdfast.report.roi import Assumed, returned
 from holdfast.report.sizes import sizes
 from holdfast.report.sla import keep
 from holdfast.report.smells import smells
+from holdfast.version import VERSION
 
 EXIT_MISSED = 6
 report = typer.Typer(
@@ -211,6 +214,38 @@ def metrics(*, since: Since = None, store: StorePath = None) -> None:
     asked = _asked(config.store, None, _age(since))
     kept = keep(asked.facts, asked.now)
     put(exposition(asked.facts, kept, cost_of(asked.facts), asked.store_bytes).rstrip())
+
+
+@report.command(
+    "spans",
+    epilog=closing(("opentelemetry-instrument holdfast report spans --run run-42",), (0, 2, 3)),
+)
+def spans(*, run: RunId = None, since: Since = None, store: StorePath = None) -> None:
+    """Send runs as OpenTelemetry spans, with the times at which things happened.
+
+    Where they go is set up by OpenTelemetry itself: `opentelemetry-instrument` and its variables.
+    Replayed calls are marked, and carry no usage.
+    """
+    from opentelemetry import trace  # noqa: PLC0415 few ask for it
+
+    from holdfast.report.spans import emit as emit_spans  # noqa: PLC0415 as above
+
+    config, age_s = settings(store), _age(since)
+    if isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
+        msg = (
+            "no OpenTelemetry SDK is set up in this process, so spans would go nowhere; start it "
+            "as `opentelemetry-instrument holdfast report spans`"
+        )
+        raise UsageError(msg)
+    tracer = trace.get_tracer("holdfast", VERSION)
+    now, count = SystemClock().now(), 0
+    with opened(config.store) as found:
+        only = None if run is None else find_run(found.reader, run, config.store).body.id
+        for each in found.reader.runs():
+            is_old = age_s is not None and (each.body.ended or each.body.created) < now - age_s
+            if only in (None, each.body.id) and not is_old:
+                count += emit_spans(each.body, lines_of(found.reader, each), tracer)
+    put(plural(count, "span"))
 
 
 def _report(
