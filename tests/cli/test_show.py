@@ -95,3 +95,36 @@ def test_what_an_agent_recorded_cannot_steer_the_terminal(shop: Shop) -> None:
 
     assert "\x1b" not in done.out
     assert "gone" in done.out
+
+
+FAMILY = """
+import holdfast
+
+@holdfast.agent
+def kid(run, n):
+    if n == 2:
+        raise KeyError(n)
+    return n
+
+@holdfast.agent
+def parent(run):
+    return len(run.children([(kid, n) for n in range(3)], return_errors=True))
+"""
+
+
+def test_a_run_is_shown_with_its_children(shop: Shop) -> None:
+    (shop.folder / "family.py").write_text(FAMILY)
+    shop("run", "family:parent", "--id", "p")
+
+    said = dict(line.split(None, 1) for line in shop("show", "p").out.splitlines() if line.strip())
+    told = shop("show", "p", "--tree", "--json").data["family"]
+    tree = shop("show", "p", "--tree").out.splitlines()
+
+    assert "3: 2 answered, 1 raised; --tree lists them" == said["children"]
+    kids = ["finished", "finished", "failed"]
+    assert [(0, "finished"), *((1, status) for status in kids)] == [
+        (each["depth"], each["status"]) for each in told
+    ]
+    assert [told[n]["id"] for n in range(4)] == [line.split()[0] for line in tree[1:]]
+    kid = shop("show", told[1]["id"]).out
+    assert "child of" in kid

@@ -140,11 +140,13 @@ def _answers(run: holdfast.Run) -> list[Answer]:
     return answers
 
 
-def _loop(run: holdfast.Run, ask: Callable[[int], list[Answer]]) -> list[Answer]:
+def _loop(
+    run: holdfast.Run, ask: Callable[[int], list[Answer]], turns: int = TURNS
+) -> list[Answer]:
     run.state.setdefault("answers", [])
     for turn in run.turns():
         run.state["answers"].extend(ask(turn))
-        if turn == TURNS - 1:
+        if turn == turns - 1:
             break
     return _answers(run)
 
@@ -331,6 +333,18 @@ def streaming(run: holdfast.Run) -> list[Answer]:
     return _answers(run)
 
 
+@holdfast.agent
+def kid(run: holdfast.Run, n: int) -> list[Answer]:
+    return _loop(run, lambda turn: [got(think(10 * n + turn)), got(pay(f"order-{n}-{turn}"))], 1)
+
+
+@holdfast.agent
+def family(run: holdfast.Run) -> list[Answer]:
+    """Has two children, which pay."""
+    first = got(think(0))
+    return [first, *run.child(kid, 1), *run.child(kid, 2)]
+
+
 class Keeper:
     """An object of the program that holds the answers, and something of its own."""
 
@@ -400,6 +414,7 @@ AGENTS: dict[str, holdfast.Agent[..., Any]] = {
         aborting,
         attached,
         streaming,
+        family,
         gated,
     )
 }

@@ -2,6 +2,7 @@
 
 import random
 import shutil
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
@@ -127,7 +128,13 @@ def moments(
     """
     taken: list[tuple[str, Stage, T]] = []
 
+    lock = threading.Lock()
+
     def photograph(name: str) -> None:
+        with lock:
+            take(name)
+
+    def take(name: str) -> None:
         copy = stage.path.with_name(f"{len(taken):03d}-{name}")
         shutil.copytree(stage.path, copy)
         taken.append((name, Stage(copy, stage.clock), outside()))

@@ -17,7 +17,8 @@ from holdfast.engine.handle import RUNS_MAX, Store
 from holdfast.engine.handle import open as open_store
 from holdfast.errors import HoldfastError, UnknownAgent, UsageError
 from holdfast.model.run import RunBody, RunInfo, Status
-from holdfast.report.timeline import Doubt, timeline
+from holdfast.report.doubts import Doubt
+from holdfast.report.timeline import timeline
 
 EXIT_UNSUCCESSFUL = 5
 

@@ -13,8 +13,9 @@ from holdfast.engine.item import Item
 from holdfast.model.cadence import DURABLE, LOSES, Pace
 from holdfast.model.decision import Decision
 from holdfast.model.run import Status
+from holdfast.report.doubts import Doubt
 from holdfast.report.event import Event
-from holdfast.report.timeline import Doubt, Timeline
+from holdfast.report.timeline import Timeline
 
 COLUMNS = ("time", "turn", "what", "took", "bytes", "tokens", "outcome")
 
@@ -45,7 +46,8 @@ def header(told: Timeline, status: str, config: Config, beside: Beside, *, is_he
         ("agent", f"{told.module}:{told.agent}" + (f" ({told.version})" if told.version else "")),
         ("arguments", told.asked or "none"),
         ("status", status),
-        ("forked from", told.origin.point if told.origin else ""),
+        (_came(told), told.origin.point if told.origin else ""),
+        ("children", _children(told)),
         ("created", moment(told.created)),
         ("took", duration(took)),
         ("did", ", ".join(plural(count, noun) for count, noun in counts)),
@@ -75,6 +77,17 @@ def header(told: Timeline, status: str, config: Config, beside: Beside, *, is_he
     elif status == INTERRUPTED or (told.error and not told.doubts):
         rows.append(("next", f"{again} --redo-turn" if status == Status.DIVERGED else again))
     return Grid(columns=("", " "), rows=[row for row in rows if row[1]], has_header=False)
+
+
+def _came(told: Timeline) -> str:
+    return "child of" if told.origin and told.origin.is_child else "forked from"
+
+
+def _children(told: Timeline) -> str:
+    """How many children the run began, and what came of them."""
+    found = [event.outcome or "" for event in told.events if event.kind == "child"]
+    counted = [f"{found.count(word)} {word}" for word in dict.fromkeys(found)]
+    return f"{len(found)}: {', '.join(counted)}; --tree lists them" if found else ""
 
 
 def _saving(pace: Pace) -> list[tuple[str, str]]:
@@ -139,9 +152,10 @@ def _what(event: Event) -> str:
     match event.kind:
         case "question":
             return short(f"{event.name}: {event.asked}")
-        case "step" | "effect" | "note" | "retry" | "stream":
+        case "step" | "effect" | "note" | "retry" | "stream" | "child":
             inside = "· " if event.is_inside else ""
-            return short(f"{inside}{event.kind} {event.name}({event.asked})")
+            child = f" {event.key}:" if event.kind == "child" else ""
+            return short(f"{inside}{event.kind}{child} {event.name}({event.asked})")
         case "turn" | "base" | "redone":
             return _WORDS[event.kind]
         case "failed" if event.outcome == Status.WAITING:

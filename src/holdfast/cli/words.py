@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from holdfast.errors import UsageError
-from holdfast.report.timeline import Doubt
+from holdfast.report.doubts import Doubt
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -6,33 +6,46 @@ from holdfast.clock import Clock
 from holdfast.engine.faults import describe, to_error
 from holdfast.engine.launch import Launcher
 from holdfast.errors import Cancelled, RollbackUnfinished, UsageError
-from holdfast.model.journal import Failed, Resumed
+from holdfast.model.journal import Failed, Resumed, Spawned
 from holdfast.model.run import Status
 from holdfast.store import wishes
 from holdfast.store.open import Opened
-from holdfast.store.reader import Run
+from holdfast.store.reader import Reader, Run
 from holdfast.store.writer import take_up
 
 
 def cancel(opened: Opened, launcher: Launcher, clock: Clock, run: Run, reason: str | None) -> None:
-    """Cancel a run. The process that holds it is asked, and records it at its next call.
+    """Cancel a run and its children. Who holds it is asked, and records it at its next call.
 
     The wish is durable: if that process dies before, whoever takes the run up next is asked.
     """
-    if _is_over(run):
-        return
-    opened.records.revive()
-    wishes.ask(opened, run.row.no)
-    if not opened.leases.take(run.row.no):
-        return
-    try:
-        found = opened.reader.find(run.body.id)
-        assert found is not None
-        if not _is_over(found):
-            _record(opened, launcher, clock, found, reason)
-        wishes.forget(opened, run.row.no)
-    finally:
-        opened.leases.give(run.row.no)
+    if not _is_over(run):
+        opened.records.revive()
+        wishes.ask(opened, run.row.no)
+        if opened.leases.take(run.row.no):
+            try:
+                found = opened.reader.find(run.body.id)
+                assert found is not None
+                if not _is_over(found):
+                    _record(opened, launcher, clock, found, reason)
+                wishes.forget(opened, run.row.no)
+            finally:
+                opened.leases.give(run.row.no)
+    for child in children_of(opened.reader, run):  # After their parent, which begins no more.
+        if child.body.status not in (Status.FINISHED, Status.ROLLING_BACK):
+            cancel(opened, launcher, clock, child, reason)
+
+
+def children_of(reader: Reader, run: Run) -> list[Run]:
+    """The children that the run's line of history began, in that order."""
+    head = run.row.head
+    ids = [
+        entry.id
+        for placed in reader.rows(head, reader.first(head), reader.end(head))
+        for entry in placed.row.entries
+        if isinstance(entry, Spawned)
+    ]
+    return [found for id_ in dict.fromkeys(ids) if (found := reader.find(id_)) is not None]
 
 
 def _is_over(run: Run) -> bool:

@@ -14,7 +14,7 @@ from holdfast.engine.intent import Aim, Meaning, idempotency_key
 from holdfast.engine.question import Question, show
 from holdfast.errors import Blocked
 from holdfast.model.branches import Allowed, RolledBack
-from holdfast.model.ids import Point, branch_of, point_id
+from holdfast.model.ids import Point, branch_of, parse_point, point_id
 from holdfast.model.journal import (
     Declined,
     Happened,
@@ -23,7 +23,7 @@ from holdfast.model.journal import (
 )
 from holdfast.policy.effects import TAKEN_BACK
 from holdfast.store.marks import SPLIT, intent_mark, key_mark
-from holdfast.store.reader import Placed, Reader, first_row
+from holdfast.store.reader import Placed, Reader, Run, first_row
 from holdfast.store.writer import RunWriter
 
 ELSEWHERE = "branch"
@@ -134,6 +134,7 @@ class Fence:
         self._reader, self._run, self._is_held = reader, run, is_held
         self._fates = Fates(reader, run.ledger)
         root = run.body.id if run.body.origin is None else run.body.origin.root
+        self._elders: list[Run] | None = None
         self._lineage = reader.store_id + root.encode("utf-8", "surrogatepass")
         self._nth: dict[bytes, int] = {}
         self._taken: set[str] = set()
@@ -185,7 +186,7 @@ class Fence:
         """The effects of the scope that this line of history does not know of."""
         seen = self._off(meaning)
         scope = self._scope(meaning)
-        mine = (scope.keys | self._taken) - {elsewhere}
+        mine = (scope.keys | self._taken | self._keys_of_kin(meaning)) - {elsewhere}
         found = _Others(seen=seen, nth=scope.nth.get(meaning.intent, -1))
         entered = self._fates.entered([*seen, *self._rows_of(meaning, elsewhere)])
         for each in sorted(entered, key=lambda other: other.meant.nth):
@@ -262,13 +263,48 @@ class Fence:
         """How often this was meant before, where there is one line: one more than its newest."""
         if meaning.intent in self._nth:
             return 0
-        rows = self._fates.rows(meaning.intent)
+        rows = self._on(self._fates.rows(meaning.intent))  # Children have keys of their own.
         return 1 + _most(self._fates.entered(rows[-1:]), meaning.intent)
 
     def _off(self, meaning: Meaning) -> tuple[int, ...]:
-        """The rows of the scope that are not on this line of history."""
+        """The rows of the scope that are not on this line of history, nor of its family."""
+        return tuple(sorted(row for row in self._beside(meaning) if not self._is_kin(row)))
+
+    def _keys_of_kin(self, meaning: Meaning) -> set[str]:
+        """The effects of the scope that the family knows of already; each stands for one."""
+        kin = [row for row in self._beside(meaning) if self._is_kin(row)]
+        return {each.meant.key for each in self._fates.entered(kin)}
+
+    def _beside(self, meaning: Meaning) -> set[int]:
         rows = self._marked(meaning)
-        return tuple(sorted(rows.difference(self._on(rows))))
+        return rows.difference(self._on(rows))
+
+    def _is_kin(self, row: int) -> bool:
+        """Whether a row is of a parent or child as this line of history has it.
+
+        Siblings do what they do on purpose. One that was begun on a line that was left is no kin.
+        """
+        owner = self._reader.owner(branch_of(row))
+        is_head = row in self._reader.on_line([row], owner.row.head)
+        if any(owner.row.no == elder.row.no for elder in self._above()):
+            return is_head
+        origin = owner.body.origin
+        if origin is None or not origin.is_child or not is_head:
+            return False
+        begun = parse_point(origin.point)
+        return begun is not None and (bool(self._on([begun[1][0]])) or self._is_kin(begun[1][0]))
+
+    def _above(self) -> "list[Run]":
+        """The run's parent, its parent, and so on."""
+        if self._elders is None:
+            self._elders, origin = [], self._run.body.origin
+            while origin is not None and origin.is_child:
+                elder = self._reader.find(origin.run)
+                if elder is None:
+                    break
+                self._elders.append(elder)
+                origin = elder.body.origin
+        return self._elders
 
     def _marked(self, meaning: Meaning) -> set[int]:
         marks = (meaning.intent, meaning.about, meaning.old)

@@ -122,6 +122,7 @@ class Launcher:
             facts_of(agent, self._environment),
             pace if pace != NO_PACE else None,
             order.pace if order.pace != NO_PACE else None,
+            None if order.origin is None else order.origin.run,
         )
         body = RunBody(
             id=order.run,
@@ -130,6 +131,7 @@ class Launcher:
             version=agent.version,
             created=now,
             holder=holder,
+            origin=order.origin,
         )
         writer = create(self._opened.committer, self._opened.reader.seals, body, started)
         if writer is None:
@@ -207,7 +209,7 @@ class Launcher:
             writer=writer,
             reader=reader,
             clock=self._clock,
-            care=self._care(order.agent, order.pulse),
+            care=self._care(order.agent, order.pulse, is_child=order.origin is not None),
             history=reader.history(writer.run) if is_resumed else None,
             is_checked=self._is_checked,
             is_held=self._opened.leases.is_held,
@@ -343,9 +345,16 @@ class Launcher:
             return self._care(found)
         return Care(sla=started_in(self._opened.reader, run).sla, chance=self._chance)
 
-    def _care(self, agent: Agent[..., Any], pulse: Pulse | None = None) -> Care:
-        pulse = pulse or Pulse()
-        return Care(sla=agent.sla, rules=agent.rules, chance=self._chance, pulse=pulse)
+    def _care(
+        self, agent: Agent[..., Any], pulse: Pulse | None = None, *, is_child: bool = False
+    ) -> Care:
+        return Care(
+            sla=agent.sla,
+            rules=agent.rules,
+            chance=self._chance,
+            pulse=pulse or Pulse(),
+            is_child=is_child,
+        )
 
     def _judge(self, session: Session, cause: Exception) -> None:
         """Decide what is to be done about the failure; the decision is recorded with it."""

@@ -166,7 +166,7 @@ class Lives:
         self._housekeeper.add(session)
         try:
             with guarded(session.guard):
-                yield Run(session, self._chance)
+                yield Run(session, self._chance, self)
         except BaseException as error:
             if isinstance(error, KeyboardInterrupt | SystemExit) or is_cancelled(error):
                 session.called_off(error)

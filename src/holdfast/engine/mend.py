@@ -33,6 +33,7 @@ from holdfast.model.journal import (
     Resumed,
     Row,
     Saved,
+    Spawned,
     Started,
     Streamed,
     TurnEnded,
@@ -49,7 +50,7 @@ from holdfast.store.verify.lines import Lines
 from holdfast.store.writer import make_row, make_run
 
 _LEDGER = (Intended, Happened, Declined)
-_RECORDED = (Answer, Streamed, Raised, Noted, Saved, *_LEDGER)
+_RECORDED = (Answer, Streamed, Spawned, Raised, Noted, Saved, *_LEDGER)
 
 
 class Mender:

@@ -11,6 +11,7 @@ from holdfast.engine.session import Session
 from holdfast.model.cadence import Pace
 from holdfast.model.ids import Point
 from holdfast.model.journal import Decided
+from holdfast.model.run import Origin
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):
@@ -18,7 +19,8 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
 
     `is_restart` tries a failed run again with its recorded arguments; `back` is a turn's end to go
     on from instead of the newest one. `decided` is why: recorded once the run is ours;
-    `pulse` is a supervisor's ear. `pace` is what is said of saving this run alone.
+    `pulse` is a supervisor's ear. `pace` is what is said of saving this run alone,
+    `origin` whose child it is.
     """
 
     agent: Agent[..., Any]
@@ -33,6 +35,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     decided: Decided | None = None
     pulse: Pulse = msgspec.field(default_factory=Pulse)
     pace: Pace = Pace()
+    origin: Origin | None = None
 
 
 class Done(msgspec.Struct, frozen=True, kw_only=True):

@@ -25,7 +25,8 @@ class RollbackPlan:
     """What a rollback would lose and take back; `apply()` does it.
 
     `effects` are in the order in which they are taken back. What is not known is None: how long the
-    handlers take, and what they cost.
+    handlers take, and what they cost. `children` were begun after the target; roll one back itself
+    to have its effects undone.
     """
 
     run: str
@@ -39,6 +40,7 @@ class RollbackPlan:
     changes: list[Change]
     effects: list[Taken]
     is_unfinished: bool
+    children: list[str] = field(default_factory=list)
     seconds: float | None = None
     cost_usd: float | None = None
     _apply: Callable[["RollbackPlan", bool, str | None], Rolled] = field(repr=False, compare=False)
@@ -77,6 +79,8 @@ def _told(plan: RollbackPlan) -> Iterator[str]:
     for each in plan.effects:
         why = f" ({each.why})" if each.why else ""
         yield f"- effect {each.effect}, key {each.key}: {WAYS.get(each.how, each.how)}{why}"
+    for each_child in plan.children:
+        yield f"- child {each_child} stays as it is; what it did is not done again, nor undone"
     if plan.effects:
         yield "- how long the undos take, and what they cost, is not known"
 

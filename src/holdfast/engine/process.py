@@ -201,6 +201,7 @@ class Watch:
             self._has_begun, self._seen, self._beaten = True, now, now
         if self._has_moved():
             self._seen = now
+        self._seen = max(self._seen, heard.moved)  # A child of the run counts as the run.
         if now - self._beaten > BEATLESS_S:
             return True
         if heard.until is not None:

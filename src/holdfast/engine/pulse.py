@@ -15,12 +15,16 @@ from holdfast.model.failure import Failure
 
 
 class Told(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One line: the agent is about to run, a limit begins or ends, or a failure nobody recorded."""
+    """One line: the agent is about to run, a limit begins or ends, or a failure nobody recorded.
+
+    `moved`: a child of the run has recorded something.
+    """
 
     begun: bool = False
     limit: int | None = None
     within_s: float | None = None
     failure: Failure | None = None
+    moved: bool = False
 
 
 class Pulse:
@@ -59,6 +63,7 @@ class Heard:
         self._until: dict[int, float] = {}
         self.has_begun = False
         self.failure: Failure | None = None
+        self.moved = float("-inf")
 
     def read(self, now: float) -> bool:
         """Take in what is there; False once the other end is closed."""
@@ -72,6 +77,7 @@ class Heard:
     def _take(self, told: Told, now: float) -> None:
         self.has_begun = self.has_begun or told.begun
         self.failure = told.failure or self.failure
+        self.moved = now if told.moved else self.moved
         if told.limit is not None:
             if told.within_s is None:
                 self._until.pop(told.limit, None)

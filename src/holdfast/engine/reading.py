@@ -25,6 +25,7 @@ from holdfast.model.journal import (
     Retried,
     Saved,
     Scope,
+    Spawned,
     Streamed,
     TurnEnded,
 )
@@ -41,11 +42,22 @@ class Record(msgspec.Struct):
     `is_past`: an error that the code went past, which is raised again.
     `is_optional`: an answer to code that then diverged; other code need not ask for it.
     `since`: where the critical section begins that was aborted.
-    `parts`: what is recorded of a stream, also of one that then raised.
+    `parts`: what is recorded of a stream, also of one that then raised; `begun`: of a child.
     """
 
     call: Call
-    entry: Answer | Raised | Noted | Saved | Intended | Questioned | Answered | Aborted | Streamed
+    entry: (
+        Answer
+        | Raised
+        | Noted
+        | Saved
+        | Intended
+        | Questioned
+        | Answered
+        | Aborted
+        | Streamed
+        | Spawned
+    )
     row: int
     index: int
     outcome: Happened | Declined | None = None
@@ -53,6 +65,7 @@ class Record(msgspec.Struct):
     is_past: bool = False
     is_optional: bool = False
     since: tuple[int, int] = (-1, -1)
+    begun: Spawned | None = None
     parts: list[Streamed] = msgspec.field(default_factory=list)
 
 
@@ -84,7 +97,7 @@ class Reading:
 
     def _take(self, entry: Entry, row: int, index: int) -> None:
         match entry:
-            case Answer() | Noted() | Saved() | Questioned() | Answered():
+            case Answer() | Noted() | Saved() | Questioned() | Answered() | Spawned():
                 self.kept[key_of(entry.call)] = Record(entry.call, entry, row, index)
             case Raised() | Streamed():
                 self._stream(entry, row, index)
@@ -115,7 +128,11 @@ class Reading:
             if parts and parts[-1].attempt != entry.attempt:
                 parts = []
             parts.append(entry)
-        self.kept[key_of(entry.call)] = Record(entry.call, entry, row, index, parts=parts)
+        made = Record(entry.call, entry, row, index, parts=parts)
+        made.begun = before.begun if before is not None else None
+        if before is not None and isinstance(before.entry, Spawned):
+            made.begun = before.entry
+        self.kept[key_of(entry.call)] = made
 
     def _remark(self, entry: Entry, row: int, index: int) -> None:
         """An entry that is no call but says something of those around it."""
@@ -169,8 +186,9 @@ class Reading:
                 key = key_of(record.call)
                 self.attempts[key] = record.entry.attempt
                 del self.kept[key]
-                if record.parts:  # The stream may go on from what it gave.
-                    again = Record(record.call, record.parts[-1], record.row, record.index)
+                begun = record.parts[-1] if record.parts else record.begun
+                if begun is not None:  # It may go on from there.
+                    again = Record(record.call, begun, record.row, record.index)
                     again.parts = record.parts
                     self.kept[key] = again
 

@@ -20,10 +20,11 @@ from holdfast.engine.takeback import TakeBack
 from holdfast.engine.targets import Targets
 from holdfast.errors import RunHeld, UnknownCheckpoint, UsageError
 from holdfast.model.branches import RolledBack, Settled, Undoing
-from holdfast.model.ids import point_id
+from holdfast.model.ids import Point, point_id
 from holdfast.model.journal import (
     Entry,
     Resumed,
+    Spawned,
     Undone,
 )
 from holdfast.model.rollback import Rolled, Taken
@@ -73,11 +74,22 @@ class Rollbacks:
             only=None if only is None else list(only),
             changes=self._changes(run.body.id, name, only),
             effects=loss.effects,
+            children=self._children(run, cut.point),
             is_unfinished=False,
             _apply=lambda plan, free, reason: self._begin(
                 run, cut, source, loss, (plan, free, reason)
             ),
         )
+
+    def _children(self, run: Run, point: Point) -> list[str]:
+        """The children that were begun after a point of the run's head."""
+        head = run.row.head
+        return [
+            entry.id
+            for placed in self._reader.rows(head, point[0], self._reader.end(head))
+            for index, entry in enumerate(placed.row.entries)
+            if isinstance(entry, Spawned) and (placed.id, index) > point
+        ]
 
     def _sections(self, source: Cut, cut: Cut, only: Sequence[str]) -> None:
         if cut.turn < 0 or source.turn < 0:

@@ -37,10 +37,14 @@ from holdfast.ondemand import OnDemand
 from holdfast.store.codec.vault import guarded
 
 if TYPE_CHECKING:
+    from holdfast.engine import children as family
     from holdfast.engine import critical as abort
     from holdfast.engine import stream as streaming
+    from holdfast.engine.agents import Agent
+    from holdfast.engine.children import Host
     from holdfast.engine.critical import Critical
 else:
+    family = OnDemand("holdfast.engine.children")
     streaming = OnDemand("holdfast.engine.stream")
     abort = OnDemand("holdfast.engine.critical")  # It loads all that rollbacks need.
 
@@ -60,8 +64,8 @@ class RecordedRandom(random.Random):
 class Run:
     """One execution of an agent. Its methods belong to the agent's own code."""
 
-    def __init__(self, session: Session, chance: random.Random) -> None:
-        self._session, self._chance = session, chance
+    def __init__(self, session: Session, chance: random.Random, host: "Host") -> None:
+        self._session, self._chance, self._host = session, chance, host
         self._loops = Loops(session)
         self._random: tuple[int, RecordedRandom] | None = None
 
@@ -159,6 +163,39 @@ class Run:
         target, values, options = unfold(fn, args, kwargs)
         spec = streaming.spec_of(target, name, every, tokens, timeout)
         return streaming.begin(spec, self._here(spec.step.shape.name), values, options)
+
+    def child(
+        self,
+        agent: "Agent[..., T]",
+        /,
+        *args: Any,  # noqa: ANN401 the agent's own
+        id: str | None = None,  # noqa: A002 the public word
+        **kwargs: Any,  # noqa: ANN401 the agent's own
+    ) -> T:
+        """Carry out another agent as a child of this run, and give its result.
+
+        The child is a run of its own, with its own timeline; after a crash it goes on where it was.
+        A failure is decided by its own rules, and where that ends it, raised as `ChildFailed`. In
+        an async agent, `await` it. Without an id it gets one from its place in this run.
+        """
+        wanted = family.wanted(agent, args, kwargs, id)
+        return cast("T", family.child(self._host, self._here(agent.name), wanted))
+
+    def children(
+        self,
+        calls: Iterable[Sequence[Any]],
+        *,
+        limit: int = 8,
+        return_errors: bool = False,
+    ) -> Any:  # noqa: ANN401 a list of what the children give, awaitable in an async agent
+        """Carry out many children, `(agent, *args)` each, at most `limit` at once; their results.
+
+        All come to their end; then the first `ChildFailed` is raised, or with `return_errors` each
+        stands in its place in the list. In an async agent, `await` it.
+        """
+        wanted = [family.wanted(agent, args, {}, None) for agent, *args in calls]
+        here = self._here("run.children")
+        return family.children(self._host, here, wanted, limit, returns_errors=return_errors)
 
     def checkpoint(self, label: str | None = None, *, only: Sequence[str] | None = None) -> str:
         """Save now; returns the checkpoint's id, for `store.restore` and `store.diff`.

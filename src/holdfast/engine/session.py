@@ -22,6 +22,7 @@ from holdfast.engine.line import Line
 from holdfast.engine.logs import log
 from holdfast.engine.outside import is_outside
 from holdfast.engine.parameters import ModelCall
+from holdfast.engine.pulse import Told
 from holdfast.engine.question import Question
 from holdfast.engine.reading import Record, key_of
 from holdfast.engine.recall import recall
@@ -68,6 +69,8 @@ else:
     asyncio = OnDemand("asyncio")
 
 _CHANGES = frozenset({TurnEnded, LoopLeft, Kept})
+
+MOVED = Told(moved=True)
 
 OUTSIDE = -1
 """The scope of the code before the first loop."""
@@ -223,6 +226,8 @@ class Session:
             # Nothing follows a run's end, whatever its threads still do.
             self.is_over = isinstance(entries[-1], Finished | Failed)
             self._last = ticket
+            if self.care.is_child:
+                self.care.pulse.tell(MOVED)
             self.bytes_since_base += len(row.body)
             for index, each in enumerate(entries):
                 kind = type(each)

@@ -98,9 +98,16 @@ class Watcher:
             is_known = id_ in self._working or self._left_alone.get(id_) == run.row.epoch
         if is_known or self._opened.leases.is_held(run.row.no):
             return False
+        if self._has_parent_at_work(run):
+            return False  # Its parent goes on with it.
         if run.body.status is Status.WAITING:
             return still_waiting(self._opened, run, self._clock.now()) is None
         return run.body.status in (Status.RUNNING, Status.ROLLING_BACK)
+
+    def _has_parent_at_work(self, run: StoredRun) -> bool:
+        origin = run.body.origin
+        parent = self._opened.reader.find(origin.run) if origin and origin.is_child else None
+        return parent is not None and parent.body.status in (Status.RUNNING, Status.WAITING)
 
     def _busy(self) -> bool:
         with self._lock:

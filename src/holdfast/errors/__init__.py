@@ -43,6 +43,7 @@ HoldfastError
 ├── BudgetSpent                a budget does not allow this spending
 ├── NotDone                    raised by an effect: surely nothing happened
 ├── CallTimedOut               a step or effect took longer than its timeout
+├── ChildFailed                a child of the run failed for good
 ├── StepError                  a recorded error whose class is not known here
 └── StoreError                 the store could not do its part
     ├── StoreNotFound          there is no store at that path
@@ -75,6 +76,7 @@ from holdfast.errors.stopped import (
     BudgetSpent,
     CallTimedOut,
     Cancelled,
+    ChildFailed,
     Diverged,
     Escalated,
     Expired,
@@ -138,6 +140,7 @@ __all__ = [
     "Cancelled",
     "ChangedInCall",
     "ChangedOutside",
+    "ChildFailed",
     "Damaged",
     "Diverged",
     "Escalated",

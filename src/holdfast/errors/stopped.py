@@ -234,6 +234,19 @@ class CallTimedOut(HoldfastError, TimeoutError):
         return f"{self.function} did not end within {self.limit_s:g} s; {self.remedy}"
 
 
+class ChildFailed(HoldfastError):
+    """A child of the run failed for good; that is recorded as what came of it."""
+
+    remedy = "catch it where the run can do without; else see `holdfast show` of the child"
+
+    def __init__(self, run: str, child: str, error: str) -> None:
+        super().__init__(run, child, error)
+        self.run, self.child, self.error = run, child, error
+
+    def __str__(self) -> str:
+        return f"child {self.child} of run {self.run} failed: {self.error}; {self.remedy}"
+
+
 class StepError(HoldfastError):
     """A recorded error whose class is not known here; `kind` is the name it had."""
 

@@ -31,7 +31,8 @@ from holdfast.model.sections import Declared, Degraded
 class Started(msgspec.Struct, frozen=True, array_like=True, tag=0):
     """The run began: event 0, with the agent and its arguments.
 
-    `pace` is how it is saved; `told` the part of that which was said of this run alone.
+    `pace` is how it is saved; `told` the part of that which was said of this run alone; `parent`
+    the run it is a child of.
     """
 
     at: float
@@ -47,6 +48,7 @@ class Started(msgspec.Struct, frozen=True, array_like=True, tag=0):
     facts: Facts
     pace: Pace | None = None
     told: Pace | None = None
+    parent: str | None = None
 
 
 class Resumed(msgspec.Struct, frozen=True, array_like=True, tag=1):
@@ -342,6 +344,14 @@ class Streamed(msgspec.Struct, frozen=True, array_like=True, tag=51):
     took_s: float = 0.0
 
 
+class Spawned(msgspec.Struct, frozen=True, array_like=True, tag=52):
+    """A child of the run is about to begin, under that id; its answer or error follows."""
+
+    call: Call
+    id: str
+    at: float
+
+
 class Pruned(msgspec.Struct, frozen=True, array_like=True, tag=40):
     """What the row held was removed: no point that is kept needs it. Its hash stays."""
 
@@ -353,7 +363,7 @@ Entry: TypeAlias = (
     | TurnEnded | LoopLeft | Based | Saved | Kept | Finished | Failed | Redone | Forked
     | Undone | Allowed | RolledBack | Undoing | Settled | Returned
     | Opened | Aborted | Questioned | Answered | Said | Spent | Notified
-    | Declared | Degraded | Pruned | Streamed
+    | Declared | Degraded | Pruned | Streamed | Spawned
     | Retried | Decided | Interrupted
     | Redacted | Incomplete | Exposed
 )  # fmt: skip

@@ -44,6 +44,9 @@ class Holder(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Origin(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Where a fork comes from: the run and the point it grew from.
 
+    Of a child (`is_child`) it is the run and the entry that began it: then it shares the ledger
+    only, and its keys are made by its own id.
+
     `root` is the id of the run whose ledger it shares, by which its idempotency keys are made, and
     `ledger` that run's number (0 once the fork was carried to another store: it has its own).
     """
@@ -52,6 +55,7 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     point: str
     root: str
     ledger: int = 0
+    is_child: bool = False
 
 
 class RunBody(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -25,7 +25,7 @@ Single: TypeAlias = Finished | Failed | Redone | Redacted | Incomplete | Exposed
 class Event(msgspec.Struct, frozen=True, kw_only=True):
     """One thing that happened; what does not apply, or is not known, is None.
 
-    `kind` is started, resumed, step, stream, effect, note, question, turn, base, checkpoint,
+    `kind` is started, resumed, step, stream, child, effect, note, question, turn, base, checkpoint,
     snapshot, redacted, exposed, redone, degraded, pruned, forked, aborted, rolled back,
     taking back, taken back, settled, returned, allowed, finished, failed, retry,
     decision or interrupted. An effect is one event however often it was tried, and so is a call of

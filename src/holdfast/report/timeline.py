@@ -37,6 +37,7 @@ from holdfast.model.journal import (
     Resumed,
     Retried,
     Saved,
+    Spawned,
     Started,
     Streamed,
     TurnEnded,
@@ -47,22 +48,13 @@ from holdfast.model.secrets import Exposed, Incomplete, Redacted
 from holdfast.model.sections import Degraded
 from holdfast.policy.usage import total
 from holdfast.report.branched import Branched, branched
+from holdfast.report.doubts import Doubt, doubts_in
 from holdfast.report.event import Event, Single, judged, when
 from holdfast.report.saves import Save, is_checkpoint, saved
 from holdfast.report.shown import shown
 from holdfast.report.streams import streamed, superseded
 from holdfast.store.chunks import length
 from holdfast.store.reader import Placed, Reader, Run
-
-
-class Doubt(msgspec.Struct, frozen=True, kw_only=True):
-    """An effect with a recorded intent and no recorded outcome."""
-
-    key: str
-    effect: str
-    asked: str
-    turn: int | None
-    since: dt.datetime | None
 
 
 class Timeline(msgspec.Struct, frozen=True, kw_only=True):
@@ -127,7 +119,7 @@ def timeline(reader: Reader, run: Run) -> Timeline:
         tokens_out=used.tokens_out,
         rows=teller.rows,
         bytes=teller.bytes,
-        doubts=[_doubt(event) for event in events if _is_doubtful(event)],
+        doubts=doubts_in(events),
         events=events,
     )
 
@@ -157,6 +149,8 @@ class _Teller:
                 self._add(branched(entry, self._row))
             elif isinstance(entry, Streamed):
                 self._streamed(entry)
+            elif isinstance(entry, Spawned):
+                self._spawned(entry)
             else:
                 self._tell(entry)
 
@@ -211,6 +205,10 @@ class _Teller:
 
     def _called(self, entry: Answer | Raised | Noted) -> None:
         event = self._call("note" if isinstance(entry, Noted) else "step", entry.call)
+        begun = self._effects.get(_place(entry.call))
+        child = None if begun is None else self.events[begun]
+        if child is not None and child.kind == "child":
+            event = replace(event, kind="child", name=child.name, key=child.key)
         match entry:
             case Answer():
                 event = replace(
@@ -231,10 +229,19 @@ class _Teller:
                 )
             case Noted():
                 event = replace(event, **self._given(entry.value, None))
-        self._add(event)
+        if begun is not None and event.kind == "child":
+            self.events[begun] = event
+        else:
+            self._add(event)
+
+    def _spawned(self, entry: Spawned) -> None:
+        self._effects[_place(entry.call)] = len(self.events)
+        event = self._call("child", entry.call)
+        name = entry.call.name.removeprefix("child ")
+        self._add(replace(event, at=when(entry.at), name=name, key=entry.id, outcome="begun"))
 
     def _streamed(self, entry: Streamed) -> None:
-        key = repr((entry.call.scope, entry.call.name, entry.call.digest, entry.call.ordinal))
+        key = _place(entry.call)
         known = self._effects.get(key)
         if known is not None and self.events[known].attempts != entry.attempt:
             self.events[known] = superseded(self.events[known])
@@ -355,6 +362,10 @@ class _Teller:
         self.events.append(event)
 
 
+def _place(call: Call) -> str:
+    return repr((call.scope, call.name, call.digest, call.ordinal))
+
+
 def _asked(entry: Started) -> str:
     return ", ".join(f"{each.name}={each.brief}" for each in entry.asked)
 
@@ -369,17 +380,3 @@ def _turn(turn: int) -> int | None:
 
 def _count(events: Iterable[Event], kind: str) -> int:
     return sum(event.kind == kind for event in events)
-
-
-def _is_doubtful(event: Event) -> bool:
-    return event.kind == "effect" and event.outcome == "in doubt"
-
-
-def _doubt(event: Event) -> Doubt:
-    return Doubt(
-        key=event.key or "",
-        effect=event.name or "",
-        asked=event.asked or "",
-        turn=event.turn,
-        since=event.at,
-    )

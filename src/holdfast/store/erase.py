@@ -15,8 +15,10 @@ from holdfast.store.open import Opened
 from holdfast.store.reader import Run
 
 _FORKS = (
-    "SELECT DISTINCT run FROM branch WHERE run<>:no "
-    "AND parent IN (SELECT no FROM branch WHERE run=:no) ORDER BY run"
+    "SELECT run FROM branch WHERE run<>:no "
+    "AND parent IN (SELECT no FROM branch WHERE run=:no) "
+    "UNION SELECT branch.run FROM effect JOIN branch ON branch.no = effect.id >> 32 "
+    "WHERE effect.run=:no AND branch.run<>:no ORDER BY 1"
 )
 
 
@@ -62,7 +64,10 @@ def _wipe(opened: Opened) -> None:
 
 
 def _forks(opened: Opened, run: Run) -> list[Run]:
-    """Every run that reads rows of this one, also through another; a fork after what it is of."""
+    """Every run that reads rows of this one, also through another; a fork after what it is of.
+
+    Children, whose effects stand in its ledger, count as such.
+    """
     with opened.records.alone() as link:
         found = [run.row.no]
         for no in found:

@@ -8,6 +8,7 @@ from holdfast.model.journal import (
     Call,
     Entry,
     Intended,
+    Started,
     Undone,
 )
 
@@ -15,6 +16,10 @@ MARK_BYTES = 16
 
 SPLIT = bytes(MARK_BYTES)
 """The first row of a fork or rollback: the ledger then has more than one line of history."""
+
+
+CHILD = b"\xff" * MARK_BYTES
+"""The first row of a child: its effects stand in the ledger of its parent."""
 
 
 def intent_mark(call: Call, module: str) -> bytes:
@@ -39,5 +44,7 @@ def marks_of(entry: Entry) -> Iterator[bytes]:
             yield key_mark(entry.key)
         case Forked() | RolledBack():
             yield SPLIT
+        case Started() if entry.parent is not None:
+            yield CHILD
         case _:
             pass

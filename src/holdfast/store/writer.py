@@ -214,6 +214,9 @@ def claims(committer: Committer, entries: Sequence[Entry]) -> dict[bytes, bytes]
 def create(committer: Committer, seals: Seals, body: RunBody, entry: Entry) -> RunWriter | None:
     """Make a run whose row 0 is `entry`; None when the id is taken already."""
     kid = seals.kid(body.id)
+    ledger = body.origin.ledger if body.origin is not None else 0
+    index = seals.of(ledger) if ledger else None
+    marks = [] if index is None else [index.mark(mark) for mark in marks_of(entry)]
     made: list[tuple[RunSeals, RunRow, JournalRow]] = []
 
     def build(no: int, branch_no: int) -> tuple[RunRow, BranchRow, JournalRow]:
@@ -228,11 +231,12 @@ def create(committer: Committer, seals: Seals, body: RunBody, entry: Entry) -> R
 
     failpoint.reach("run.creating")
     objects = claims(committer, [entry])
-    if committer.finish(committer.submit(Create(kid=kid, build=build, objects=objects))) < 0:
+    write = Create(kid=kid, build=build, intents=marks, ledger=ledger, objects=objects)
+    if committer.finish(committer.submit(write)) < 0:
         return None
     failpoint.reach("run.created")
     mine, run, row = made[-1]
-    writer = RunWriter(committer, mine, Run(row=replace(run, key=b""), body=body))
+    writer = RunWriter(committer, mine, Run(row=replace(run, key=b""), body=body), index)
     writer.stand_at(-1, row.id, row.mac, (row.id, len(row.body)))
     writer.life = row.id
     return writer

@@ -1,5 +1,6 @@
 """`holdfast show ID`: what happened to a run."""
 
+from collections.abc import Iterator
 from typing import Annotated
 
 import msgspec
@@ -18,6 +19,7 @@ from holdfast.cli.story import Beside, event_grid, header
 from holdfast.cli.values import to_json
 from holdfast.clock import SystemClock
 from holdfast.engine.budget import balances
+from holdfast.engine.cancel import children_of
 from holdfast.engine.inbox import Inbox
 from holdfast.engine.naming import point_name
 from holdfast.engine.points import Points
@@ -31,6 +33,7 @@ CLOSING = closing(
         "holdfast show run-42",
         "holdfast show run-42 --last 20",
         "holdfast show run-42 --checkpoints",
+        "holdfast show run-42 --tree",
         "holdfast show run-42 --at 7 --path 'messages[-3:].content'",
         "holdfast show run-42 -o jsonl | jq 'select(.kind == \"effect\")'",
     ),
@@ -54,6 +57,9 @@ def show(
     ] = False,
     every_turn: Annotated[
         bool, typer.Option("--every-turn", help="List the end of every turn as well.")
+    ] = False,
+    tree: Annotated[
+        bool, typer.Option("--tree", help="List the run, its children, and theirs.")
     ] = False,
     at: Annotated[
         str | None,
@@ -82,6 +88,9 @@ def show(
             return
         if checkpoints or every_turn:
             _show_points(found, run, config, every_turn=every_turn)
+            return
+        if tree:
+            _show_tree(found, run, config)
             return
         is_held = found.leases.is_held(run.row.no)
         told = timeline(found.reader, run)
@@ -112,6 +121,30 @@ def _show_state(found: Opened, run: Run, config: Config, at: str | None, path: s
         tell(f"degraded: {why}")
     document = {"checkpoint": told, "path": path, "value": value}
     emit(config.output, document=document, lines=[document], grids=[to_json(value)])
+
+
+def _show_tree(found: Opened, run: Run, config: Config) -> None:
+    lines = list(_family(found, run, 0))
+    rows = [
+        ("  " * int(str(line["depth"])) + str(line["id"]), str(line["agent"]), str(line["status"]))
+        for line in lines
+    ]
+    emit(
+        config.output,
+        document={"run": run.body.id, "family": lines},
+        lines=lines,
+        grids=[Grid(columns=("run", "agent", "status"), rows=rows)],
+    )
+
+
+def _family(found: Opened, run: Run, depth: int) -> Iterator[dict[str, object]]:
+    """The run and those below it, each after its parent."""
+    is_held = found.leases.is_held(run.row.no)
+    status = status_of(run.body.status, is_held=is_held)
+    body = run.body
+    yield {"id": body.id, "depth": depth, "agent": body.agent, "status": status}
+    for child in children_of(found.reader, run):
+        yield from _family(found, child, depth + 1)
 
 
 def _show_points(found: Opened, run: Run, config: Config, *, every_turn: bool) -> None:

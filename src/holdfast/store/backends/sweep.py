@@ -41,7 +41,10 @@ def size(link: sqlite3.Connection, no: int) -> int:
 
 
 def branches(link: sqlite3.Connection, no: int, epoch: int) -> list[int] | None:
-    """The branches of a run that may go; None while it is at another epoch or a fork needs it."""
+    """The branches of a run that may go; None at another epoch, or while others need it.
+
+    Those are forks that grew from it, and children whose effects stand in its ledger.
+    """
     if epoch_of(link, no) != epoch:
         return None
     own = [each[0] for each in link.execute("SELECT no FROM branch WHERE run=?", (no,))]
@@ -49,7 +52,11 @@ def branches(link: sqlite3.Connection, no: int, epoch: int) -> list[int] | None:
         "SELECT 1 FROM branch WHERE run<>? AND parent IN (SELECT no FROM branch WHERE run=?)",
         (no, no),
     ).fetchone()
-    return None if grown else own
+    shared = link.execute(
+        "SELECT 1 FROM effect WHERE run=? AND id >> 32 NOT IN (SELECT no FROM branch WHERE run=?)",
+        (no, no),
+    ).fetchone()
+    return None if grown or shared else own
 
 
 def remove(
