@@ -20,7 +20,8 @@ CHAINS, CHAIN = 4, 6
 FIRST = {
     "threads": Failpoint(name="effect.recorded", nth=2),
     "refused": Failpoint(name="effect.declined", nth=2),
-    "streaming": Failpoint(name="stream.recorded", nth=3),
+    "streaming": Failpoint(name="stream.recorded", nth=1),
+    "family": Failpoint(name="effect.called", nth=1),
     **dict.fromkeys(
         ("one_step", "idle", "large", "cancelled", "asking"), Failpoint(name="step.called", nth=2)
     ),
