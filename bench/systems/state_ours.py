@@ -109,7 +109,9 @@ def blocked(seen: Seen) -> None:
             seen[f"snapshot, after a step, {state}"] = _calls(store, state, only=["variables"])
 
 
-def _turn_ends(store: holdfast.Store, state: str, *, cadence: "holdfast.Cadence | None") -> list[int]:
+def _turn_ends(
+    store: holdfast.Store, state: str, *, cadence: "holdfast.Cadence | None"
+) -> list[int]:
     """From the end of a turn's code to the next turn's, and from an answer to its return."""
     begin, change = STATES[state]
     taken: list[int] = []

@@ -85,22 +85,26 @@ def show(
         run = find_run(found.reader, id, config.store)
         if at is not None or path is not None:
             _show_state(found, run, config, at, path)
-            return
-        if checkpoints or every_turn:
+        elif checkpoints or every_turn:
             _show_points(found, run, config, every_turn=every_turn)
-            return
-        if tree:
+        elif tree:
             _show_tree(found, run, config)
-            return
-        is_held = found.leases.is_held(run.row.no)
-        told = timeline(found.reader, run)
-        items = Inbox(found, SystemClock()).of(run)
-        spent = balances(Ledger(found.committer, found.reader, run).read())
+        else:
+            _show_story(found, run, config, last, has_trace=trace)
+
+
+def _show_story(
+    found: Opened, run: Run, config: Config, last: int | None, *, has_trace: bool
+) -> None:
+    is_held = found.leases.is_held(run.row.no)
+    told = timeline(found.reader, run)
+    items = Inbox(found, SystemClock()).of(run)
+    spent = balances(Ledger(found.committer, found.reader, run).read())
     status = status_of(told.status, is_held=is_held)
     events = told.events[-last:] if last else told.events
     summary = {**_summary(told, status), "inbox": [line(item) for item in items], "budgets": spent}
     grids: list[Grid | str] = [header(told, status, config, Beside(items, spent), is_held=is_held)]
-    if trace and told.trace:
+    if has_trace and told.trace:
         grids += ["", told.trace.rstrip()]
     grids += ["", event_grid(events)]
     emit(
