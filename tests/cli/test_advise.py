@@ -146,6 +146,26 @@ def test_saves_too_slow_for_the_promise_are_told_with_what_would_help() -> None:
     assert "journal or a faster store" in note
 
 
+def test_a_cap_of_nothing_and_a_budget_too_small_are_told() -> None:
+    data = support()
+    data["sla"] = {"overhead_cap": 0, "recovery_budget": 0.0001}
+
+    told = tell_all(case_of(data, "strict"))
+
+    assert ["an overhead cap of 0 forbids every save: allow a share, such as 0.01"] == told.notes
+    assert "recovery budget" in [check.name for check in told.advice.best.misses]
+
+
+def test_work_that_never_fails_is_not_saved() -> None:
+    data = support()
+    data["failures"]["per_task"] = 0
+
+    told = tell_all(case_of(data, "calm"), simulate=20, is_explained=True)
+
+    assert "nothing saved" == told.advice.best.strategy.name
+    assert "none / none / none" in text_of(told)
+
+
 def test_a_step_longer_than_a_failure_leaves_is_told_to_record_its_tokens() -> None:
     data = support()
     data["work"]["unit"][0]["seconds"] = 80

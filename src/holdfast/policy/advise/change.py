@@ -30,6 +30,8 @@ def changes(case: Case, best: Option) -> list[Change]:
 
 def contradictions(case: Case, bounds: Sequence[Bound]) -> list[str]:
     """Causes of failure after which no interval can meet the recovery time at this save cost."""
+    if case.promise.overhead == 0:
+        return ["an overhead cap of 0 forbids every save: allow a share, such as 0.01"]
     found = []
     for bound in bounds:
         if bound.high_s <= 0:

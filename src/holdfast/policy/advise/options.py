@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from holdfast.model.case import Case, Policy, Promise, Strategy
+from holdfast.model.case import Case, Policy, Strategy
 from holdfast.policy.advise.chain import Chain, Hopeless, Reached
 from holdfast.policy.advise.places import is_due
 from holdfast.policy.advise.tail import weighted_quantiles
@@ -182,7 +182,7 @@ def weigh(case: Case, strategy: Strategy) -> Option | None:
         effects_passed_over=reached.effects_passed_over,
         effects_repeated=reached.effects_repeated,
         effects_in_doubt=reached.effects_in_doubt,
-        checks=list(checks(case.promise, reached, overhead, size, p95_s)),
+        checks=list(checks(case, reached, overhead, size, p95_s)),
     )
 
 
@@ -228,14 +228,17 @@ def _usd(case: Case, strategy: Strategy, reached: Reached, size: float) -> dict[
 
 
 def checks(
-    promise: Promise, reached: Reached, overhead: float, size: float, p95_s: float | None
+    case: Case, reached: Reached, overhead: float, size: float, p95_s: float | None
 ) -> Iterator[Check]:
     """Each limit of the promise beside what was found."""
+    promise = case.promise
+    redone_usd = max(0.0, reached.usd_per_success - math.fsum(unit.usd for unit in case.units))
     for name, limit, value in (
         ("overhead", promise.overhead, overhead),
         ("recovery P95", promise.max_recovery_s, p95_s or 0.0),
         ("breach rate", promise.breach_rate, reached.breach),
         ("bytes per task", promise.bytes_per_task, size),
+        ("recovery budget", promise.recovery_usd, redone_usd),
     ):
         if limit is not None and value is not None:
             yield Check(name=name, limit=limit, value=value, is_kept=value <= limit)

@@ -164,6 +164,8 @@ def limit_text(name: str, limit: float) -> str:
             return f"recovery within {limit:g} s at P95"
         case "overhead" | "breach rate":
             return f"{name} of at most {100 * limit:g} %"
+        case "recovery budget":
+            return f"recoveries of at most ${limit:g} a task"
         case "effects repeated":
             return "no effect done twice"
         case "availability":

@@ -65,8 +65,8 @@ def simulate(
         runs=runs,
         time_s=mean([run.time_s for run in played]),
         usd=mean([run.usd for run in played]),
-        success=mean([float(run.is_success) for run in played]),
-        breach=mean([float(run.is_breach) for run in played]) if has_limit else None,
+        success=_share([run.is_success for run in played]),
+        breach=_share([run.is_breach for run in played]) if has_limit else None,
         recoveries=len(times_s),
         p50_s=percentile(times_s, 0.0, 0.50) if times_s else None,
         p95_s=percentile(times_s, 0.0, 0.95) if times_s else None,
@@ -75,11 +75,17 @@ def simulate(
 
 
 def mean(values: Sequence[float]) -> Mean:
-    """The average and its standard error; a share that never varied has the error of one case."""
+    """The average and its standard error."""
     count = len(values)
     average = math.fsum(values) / count
     spread = math.fsum((value - average) ** 2 for value in values) / max(1, count - 1)
-    return Mean(value=average, error=max(math.sqrt(spread / count), 1 / count))
+    return Mean(value=average, error=math.sqrt(spread / count))
+
+
+def _share(cases: Sequence[bool]) -> Mean:
+    """A share and its error; one that never varied is as sure as one case of so many."""
+    found = mean([float(case) for case in cases])
+    return Mean(value=found.value, error=max(found.error, 1 / len(cases)))
 
 
 def _play(chain: Chain, random: Random, times_s: list[float]) -> _Played:
