@@ -71,6 +71,19 @@ def rest(n: int) -> int:
     return n
 
 
+def say(text: str, prefix: list[str]):
+    yield from text.split()[len(prefix) :]
+
+
+@holdfast.agent
+def talker(run: holdfast.Run) -> str:
+    for turn in run.turns():
+        words = list(run.stream(say, "kelp holds fast to the rock", every=2))
+        run.state["said"] = words
+        break
+    return " ".join(words)
+
+
 @holdfast.agent
 def broken(run: holdfast.Run) -> int:
     raise ValueError("out of kelp")

@@ -41,6 +41,20 @@ def test_every_fault_bites_and_every_run_recovers(clinic: Clinic) -> None:
     assert [] == list(clinic.spill.iterdir())
 
 
+def test_a_stream_that_breaks_off_or_stalls_is_continued(clinic: Clinic) -> None:
+    (clinic.folder / "short.toml").write_text('stall = "1s"')
+
+    done = clinic.drill(
+        *("talker", "--faults", "cut-stream,stall-stream", "--runs", "4", "--share", "1"),
+        *("--workers", "4", "--scenario", "short.toml", *STUBS, "-o", "json"),
+    )
+
+    assert 0 == done.status, done.err
+    kinds = {each["fault"]: each for each in done.data["kinds"]}
+    assert [2, 2] == [kinds[name]["struck"] for name in ("cut-stream", "stall-stream")]
+    assert 4 == sum(each["recovered"] for each in kinds.values())
+
+
 def test_a_few_runs_show_bounds_and_never_that_a_promise_is_met(clinic: Clinic) -> None:
     done = clinic.drill("sound", "--runs", "3", "--faults", "kill", "--share", "1", *STUBS)
 

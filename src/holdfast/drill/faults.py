@@ -30,6 +30,8 @@ class Where(StrEnum):
     """The beginning of a step."""
     EFFECT = "effects"
     """The beginning of an effect."""
+    ITEM = "items"
+    """An item of a stream, before it comes."""
 
 
 class Traits(msgspec.Struct, frozen=True, kw_only=True):
@@ -166,6 +168,28 @@ class RateLimit(Trouble):
         raise RateLimited(scene.chance.uniform(0.05, 0.5))
 
 
+class CutStream(Trouble):
+    """The line is cut while tokens arrive."""
+
+    traits = Traits(name="cut-stream", about="a stream breaks off before an item", where=Where.ITEM)
+
+    def strike(self, scene: Scene) -> None:
+        """Raise what the socket would."""
+        scene.note(self.traits.name)
+        raise ConnectionResetError(errno.ECONNRESET, "connection reset by peer")
+
+
+class StallStream(Trouble):
+    """The line is open and nothing comes any more."""
+
+    traits = Traits(name="stall-stream", about="the next item never comes", where=Where.ITEM)
+
+    def strike(self, scene: Scene) -> None:
+        """Wait for ever."""
+        scene.note(self.traits.name)
+        threading.Event().wait()
+
+
 class Corrupt(Trouble):
     """The process dies, and a checkpoint is damaged while it is gone: one without later effects.
 
@@ -266,10 +290,12 @@ FAULTS: dict[str, type[Fault]] = {
     kind.traits.name: kind
     for kind in (
         Kill, Hang, Timeout, RateLimit, Corrupt, DiskFull, SlowDisk, ClockJump,
-        Freeze, CorruptAny,
+        CutStream, StallStream, Freeze, CorruptAny,
     )
 }  # fmt: skip
 """The faults that come with Holdfast, by name."""
 
-USUAL = tuple(name for name in FAULTS if name not in ("freeze", "corrupt-any"))
-"""Those of a drill that names none; a frozen process takes ten seconds to be noticed."""
+_UNUSUAL = frozenset({"cut-stream", "stall-stream", "freeze", "corrupt-any"})
+"""Not every agent has streams; a frozen process takes ten seconds to be noticed."""
+USUAL = tuple(name for name in FAULTS if name not in _UNUSUAL)
+"""The faults of a drill that names none."""

@@ -16,6 +16,7 @@ from holdfast.drill.ledger import Ledger, Line
 from holdfast.engine import interpose, tools
 from holdfast.engine.effect import EffectSpec
 from holdfast.engine.session import Frame
+from holdfast.engine.stream import Flow
 from holdfast.store.codec import values
 
 BEGUN, ENDED = frozenset({"run.creating"}), frozenset({"run.ended", "arun.ended"})
@@ -64,7 +65,10 @@ class Inside:
         args: tuple[Any, ...],
         kwargs: Mapping[str, Any],
     ) -> Any:  # noqa: ANN401 the user's own
-        """A step, effect or probe is called: the stand-in if there is one, else the real thing."""
+        """A call, or an item of a stream: of the stand-in if there is one, else the real one."""
+        if isinstance(getattr(fn, "__self__", None), Flow):
+            self._count(Where.ITEM)
+            return self._timed(frame, lambda: fn(*args, **kwargs), None)
         spec = self._specs.get(id(fn))
         if frame.is_effect and spec is None:
             return self._probe(frame, fn, args, kwargs)

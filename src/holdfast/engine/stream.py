@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from holdfast import failpoint
+from holdfast.engine import interpose
 from holdfast.engine.book import place
 from holdfast.engine.call import StepSpec, raise_again
 from holdfast.engine.drive import Commit, Invoke, Recorded, adrive, drive
@@ -176,7 +177,7 @@ class Flow:
         args, kwargs = self._given
         if self._spec.takes_prefix:
             kwargs = {**kwargs, PREFIX: list(self._prefix)}
-        return self._spec.step.fn(*args, **kwargs)
+        return interpose.call(self._frame, self._spec.step.fn, args, kwargs)
 
     def _take(self, item: object) -> bool:
         """Keep an item; whether it is time to record."""

@@ -10,7 +10,7 @@ import typer
 from holdfast.cli.drills import Asked, carry_out, show
 from holdfast.cli.options import AsJson, Format, Output, closing, settings
 from holdfast.cli.output import put
-from holdfast.drill.faults import USUAL
+from holdfast.drill.faults import FAULTS
 from holdfast.drill.markdown import markdown
 from holdfast.drill.page import page
 from holdfast.drill.result import read
@@ -49,7 +49,7 @@ drill = typer.Typer(
 Runs = Annotated[int, typer.Option(min=1, max=RUNS_MAX, help="How many runs.")]
 Faults = Annotated[
     str | None,
-    typer.Option(metavar="A,B", help=f"Which faults, of {', '.join(USUAL)}, freeze, corrupt-any."),
+    typer.Option(metavar="A,B", help=f"Which faults, of {', '.join(FAULTS)}."),
 ]
 OwnFault = Annotated[
     list[str] | None,
