@@ -6,10 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.cli.main import main
 from holdfast.drill.faults import FAULTS, USUAL
+from holdfast.drill.result import Log
 from tests.cli.kit import wait_for
 from tests.drill.conftest import Clinic
 from tests.drill.kit import STUBS
+from tests.unit.drill.test_scorecard import HEAD
 
 FAILURES = sorted(name for name in USUAL if FAULTS[name]().traits.is_failure)
 
@@ -120,9 +123,7 @@ def test_a_store_that_exists_is_left_alone(clinic: Clinic) -> None:
 
 
 def test_the_store_of_a_drill_is_kept_where_it_is_asked_for(clinic: Clinic) -> None:
-    done = clinic.drill(
-        *("leaky", "--faults", "kill", "--share", "0", "--runs", "2", "--store", "kept", *STUBS)
-    )
+    done = clinic.drill("leaky", "--share", "0", "--runs", "2", "--store", "kept", *STUBS)
 
     assert 0 == done.status
     runs = clinic("runs", "--store", "kept/store", "-o", "json").data["runs"]
@@ -236,29 +237,38 @@ def test_nobody_is_notified_of_what_a_drill_breaks(clinic: Clinic) -> None:
     assert not (clinic.folder / "mine").exists()
 
 
-def test_a_report_has_four_forms(clinic: Clinic) -> None:
+def test_a_report_has_four_forms(clinic: Clinic, capsys: pytest.CaptureFixture[str]) -> None:
     made = clinic.drill("sound", "--faults", "kill", "--runs", "4", *STUBS, "--results", "r.jsonl")
+    file = str(clinic.folder / "r.jsonl")
 
-    page = clinic("drill", "report", "r.jsonl", "--as", "html")
-    text = clinic("drill", "report", "r.jsonl", "--as", "markdown")
-    data = clinic("drill", "report", "r.jsonl", "--json")
+    def report(*how: str) -> str:
+        assert 0 == main(["drill", "report", file, *how])
+        return capsys.readouterr().out
 
-    assert [0] * 4 == [each.status for each in (made, page, text, data)]
+    page, text = report("--as", "html"), report("--as", "markdown")
     assert "recovery success" in made.out
-    assert text.out.startswith("# Drill of clinic:sound\n")
-    assert "| recovery success | ≥ 99.8 % |" in text.out
-    assert 5 == len(data.data["measured"])
-    assert page.out.startswith("<!doctype html>")
-    assert "<svg" in page.out
+    assert report() in made.out
+    assert text.startswith("# Drill of clinic:sound\n")
+    assert "| recovery success | ≥ 99.8 % |" in text
+    assert 5 == len(json.loads(report("--json"))["measured"])
+    assert page.startswith("<!doctype html>")
+    assert "<svg" in page
     # Nothing is loaded from elsewhere.
-    assert not any(word in page.out for word in ("http:", "https:", "src=", "url(", "@import"))
+    assert not any(word in page for word in ("http:", "https:", "src=", "url(", "@import"))
 
 
 @pytest.mark.parametrize("text", ["", "{}\n", "not json\n"])
-def test_a_file_without_results_is_refused(clinic: Clinic, text: str) -> None:
-    clinic.put("r.jsonl", text)
+def test_a_file_without_results_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str
+) -> None:
+    file = tmp_path / "r.jsonl"
+    file.write_text(text)
 
-    done = clinic("drill", "report", "r.jsonl")
+    assert 2 == main(["drill", "report", str(file)])
+    assert "holds no results of a drill" in capsys.readouterr().err
 
-    assert 2 == done.status
-    assert "holds no results of a drill" in done.err
+
+def test_a_form_that_there_is_not_is_refused(clinic: Clinic) -> None:
+    Log(clinic.folder / "r.jsonl").add(HEAD)
+
+    assert 2 == main(["drill", "report", str(clinic.folder / "r.jsonl"), "--as", "poem"])
