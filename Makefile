@@ -2,13 +2,14 @@
 BIN := .venv/bin
 CODE := $(wildcard src tests bench examples)
 
-.PHONY: help demo test check mutants bench format clean
+.PHONY: help demo test check mutants drill bench format clean
 
 help:
 	@echo "make demo    an agent is killed a dozen times and continued; then the proof"
 	@echo "make test    make check, then every test; ARGS= goes to pytest"
 	@echo "make check   format, lint, types, imports: seconds"
 	@echo "make mutants plant every fault of tests/mutants; fails where no test notices; ARGS='--only lease' for a part"
+	@echo "make drill   3,000 runs of the support example under faults, about ten minutes; renews docs/drill.md"
 	@echo "make bench   turns, bytes, restores beside LangGraph and DBOS; ARGS='--quick state' for a part"
 	@echo "make format  put the code into its one format and fix what can be fixed"
 	@echo "make clean   remove .venv and what the tools left behind"
@@ -27,6 +28,13 @@ check: .venv/ready
 
 mutants: .venv/ready
 	$(BIN)/python -m tests.mutants $(ARGS)
+
+drill: .venv/ready
+	rm -f .drill.jsonl
+	cd examples && ../$(BIN)/holdfast drill run support:support --scenario support.toml --runs 3000 --workers 16 \
+		--seed 2026 --results ../.drill.jsonl $(ARGS)
+	$(BIN)/holdfast drill report .drill.jsonl --as markdown > docs/drill.md
+	$(BIN)/holdfast drill report .drill.jsonl --as html > docs/drill.html
 
 bench: .venv/ready-bench
 	$(BIN)/python -m bench $(ARGS)
