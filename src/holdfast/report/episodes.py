@@ -240,9 +240,7 @@ class _Reading:
 
     def _decide(self, action: Action, at: float, wait_s: float) -> None:
         if self._now is not None:
-            decided = self._now.decided_at if action is Action.RETRY else at
-            waited_s = self._now.wait_s + wait_s
-            self._change(action=action, decided_at=decided, wait_s=waited_s)
+            self._change(action=action, decided_at=at, wait_s=self._now.wait_s + wait_s)
 
     def _advance(self, entry: Answer | Happened | Answered | TurnEnded) -> None:
         self._progress += 1
