@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.cli.kit import Shop, new_shop, on_terminal
+from tests.cli.kit import Shop, new_shop, on_terminal, wait_for
 
 TOOLS = """
 import holdfast
@@ -159,3 +159,92 @@ def test_the_fence_is_opened_on_the_command_line(tmp_path_factory: pytest.TempPa
     assert ["other"] == [each["id"] for each in listed.data["runs"]]
     assert (0, 2) == (allowed.status, allowed.data)
     assert ["place o-1", "mail ann", "mail bob"] == shop.asked()
+
+
+AT_WORK = (
+    TOOLS
+    + """
+import time
+
+
+@holdfast.step
+def wait(nth: int) -> bool:
+    Path("waiting").touch()
+    time.sleep(0.05)
+    return Path("go").exists()
+
+
+@holdfast.agent(checkpoint=holdfast.every(turns=1))
+def slowly(run: holdfast.Run) -> int:
+    for turn in run.turns():
+        place(f"o-{turn}")
+        nth = 0
+        while turn == 1 and not wait(nth):
+            nth += 1
+        if turn == 2:
+            return turn
+    return -1
+"""
+)
+BACK = ("rollback", "run-42", "--to", "0", "--app", "tools")
+
+
+def test_a_run_at_work_is_paused_after_asking_rolled_back_and_left_to_go_on(shop: Shop) -> None:
+    shop.put("tools.py", AT_WORK)
+    with shop.start("run", "tools:slowly", "--id", "run-42") as plain:
+        wait_for((shop.folder / "waiting").exists)
+        no = on_terminal(shop, *BACK, typed="n\n")
+        unasked = shop(*BACK)
+        still = plain.poll()
+        yes = on_terminal(shop, *BACK, typed="y\ny\n")
+        _, said = plain.communicate(timeout=60)
+
+    assert (0, 2, 0) == (no.status, unasked.status, yes.status), yes.out
+    assert "works on run run-42; it is asked to pause it" in no.out
+    assert "nothing was done" in no.out
+    assert "--yes" in unasked.err
+    assert still is None
+    assert "rolls back run run-42" in yes.out
+    assert 8 == plain.returncode, said
+    assert "was paused for a rollback" in said
+    assert "holdfast restart run-42 --app tools" in said
+    assert ["place o-0", "place o-1", "cancel o-1"] == shop.asked()
+    assert "interrupted" in shop("show", "run-42").out
+
+    shop.put("go")
+    again = shop("restart", "run-42", "--app", "tools")
+    assert (0, 2) == (again.status, again.data)
+    assert ["place o-1", "place o-2"] == shop.asked()[3:]
+
+
+def test_a_supervised_run_goes_on_by_itself_after_its_rollback(shop: Shop) -> None:
+    shop.put("tools.py", AT_WORK)
+    with shop.start("run", "tools:slowly", "--id", "run-42", "--supervise") as kept:
+        wait_for((shop.folder / "waiting").exists)
+        done = shop(*BACK, "--yes", "--json")
+        shop.put("go")
+        out, said = kept.communicate(timeout=60)
+
+    assert 0 == done.status, done.err
+    assert ["undone"] == [each["how"] for each in done.data["effects"]]
+    assert ("2\n", 0) == (out, kept.returncode), said
+    assert ["o-0", "o-1", "o-1", "o-2"] == [
+        line.split()[1] for line in shop.asked() if line.startswith("place")
+    ]
+
+
+def test_a_process_that_does_not_let_go_in_time_is_left_alone(shop: Shop) -> None:
+    with shop.start("run", "shop:sleeper", "--id", "run-42", "--input", "[60]") as busy:
+        wait_for((shop.folder / "waiting").exists)
+        words = ("rollback", "run-42", "--to", "start", "--app", "shop", "--yes")
+        late = shop(*words, "--wait", "1s")
+        wrong = shop(*words, "--wait", "soon")
+        still = busy.poll()
+        busy.kill()
+        busy.communicate()
+
+    assert (8, 2) == (late.status, wrong.status), late.err + wrong.err
+    assert "did not let it go within 1 s; nothing was changed" in late.err
+    assert "wait=" in wrong.err
+    assert still is None
+    assert 0 == shop(*words).status

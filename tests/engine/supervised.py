@@ -162,6 +162,28 @@ def cursed(run: holdfast.Run, place: str) -> list[int]:
     return [*run.state["quotes"]]
 
 
+@holdfast.step
+def wait(place: str, nth: int) -> bool:
+    Path(place, "waits").touch()
+    time.sleep(0.05)
+    return Path(place, "go").exists() or nth > 600
+
+
+@holdfast.agent(checkpoint=holdfast.every(turns=1))
+def slowly(run: holdfast.Run, place: str) -> list[int]:
+    """Waits in turn 2, a short step at a time, until it is told to go on."""
+    run.state["turns"] = []
+    for turn in run.turns():
+        place_order(place, turn)
+        nth = 0
+        while turn == 2 and not wait(place, nth):
+            nth += 1
+        run.state["turns"].append(turn)
+        if turn == 3:
+            break
+    return [*run.state["turns"]]
+
+
 def positive(state: dict[str, list[int]]) -> bool:
     return all(price > 0 for price in state.get("quotes", []))
 

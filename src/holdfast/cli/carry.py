@@ -17,6 +17,7 @@ from holdfast.errors import (
     Blocked,
     Diverged,
     InDoubt,
+    Paused,
     RunFailed,
     RunStopped,
     UnknownRun,
@@ -114,7 +115,8 @@ def _next(error: RunStopped, again: str) -> list[str]:
             return [f"with today's code:  {again} --redo-turn"]
         case Waiting():
             return [f"to answer:  {error.command}", f"then:       {again}"]
-        case RunFailed():
-            return [f"to try again:  {again}"]
+        case RunFailed() | Paused():
+            when = "to try again" if isinstance(error, RunFailed) else "once it may go on"
+            return [f"{when}:  {again}"]
         case _:
             return []

@@ -63,6 +63,8 @@ EXITS: dict[type[BaseException], int] = {
     errors.Escalated: 8,
     errors.Fenced: 8,
     errors.RunHeld: 8,
+    errors.Paused: 8,
+    errors.NotPaused: 8,
     errors.StoreError: 1,
     errors.StoreNotFound: 3,
     errors.StoreChanged: 8,

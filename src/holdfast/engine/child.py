@@ -25,7 +25,7 @@ from holdfast.engine.errand import Errand, Go
 from holdfast.engine.handle import open as open_store
 from holdfast.engine.logs import log
 from holdfast.engine.pulse import Pulse, Told
-from holdfast.errors import HoldfastError, RunStopped
+from holdfast.errors import HoldfastError, Paused, RunStopped
 from holdfast.model.ids import MAIN, SCRIPT
 from holdfast.policy.classify import classify
 
@@ -63,6 +63,8 @@ def live(pulse: Pulse, stdin: "Lines", clock: Clock | None = None) -> int:
         return EXIT_TERMINATED
     except BaseException as error:  # noqa: BLE001 told to the supervisor, which decides
         rules = () if found is None else found.rules
+        if isinstance(error, Paused):
+            pulse.tell(Told(paused=True))
         if not isinstance(error, RunStopped):  # Those are in the journal.
             failure = classify(error, rules=rules, now=SystemClock().now())
             pulse.tell(Told(failure=failure))

@@ -12,7 +12,7 @@ from holdfast.engine.approve import Approve, approval
 from holdfast.engine.bare import bare, bare_meaning
 from holdfast.engine.call import UsageFn, read_usage
 from holdfast.engine.drive import PAUSE_S, Commit, Invoke, Recorded, Rest
-from holdfast.engine.faults import to_error, to_exception
+from holdfast.engine.faults import is_broken, to_error, to_exception
 from holdfast.engine.fence import ELSEWHERE, Look
 from holdfast.engine.intent import Aim, meaning
 from holdfast.engine.patience import Tries
@@ -225,7 +225,7 @@ def _attempt(deed: _Deed, how: str) -> Recorded:
     try:
         value = yield Invoke(_inside(deed), spec.fn, deed.args, _with_key(deed), spec.limit_s)
     except Exception as error:
-        if session.stopped is not None:
+        if is_broken(session.stopped):
             raise
         took_s = session.clock.monotonic() - began
         if not isinstance(error, (NotDone, *spec.not_done)):

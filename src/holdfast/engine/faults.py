@@ -8,7 +8,7 @@ from typing import Any
 
 from holdfast import errors
 from holdfast.engine.logs import log
-from holdfast.errors import NotStorable, StepError
+from holdfast.errors import Cancelled, NotStorable, Paused, StepError
 from holdfast.model.ids import module_of
 from holdfast.model.journal import Error
 from holdfast.store.codec import values
@@ -130,3 +130,11 @@ def _find(module: str, name: str, known: Iterable[type[BaseException]]) -> type[
 def describe(error: Error) -> str:
     """One line for people, whole: it may name a key that somebody has to copy."""
     return f"{error.name}: {' '.join(error.message.split())}" if error.message else error.name
+
+
+def is_broken(stopped: BaseException | None) -> bool:
+    """Whether a run stopped because it cannot go on; one that people stopped records what it did.
+
+    That it was interrupted under an event loop counts as broken: its calls were cut off.
+    """
+    return stopped is not None and not isinstance(stopped, Paused | Cancelled)

@@ -2,21 +2,24 @@
 
 import contextlib
 import threading
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from holdfast.clock import Clock
 from holdfast.engine.session import Session
-from holdfast.errors import Cancelled, HoldfastError, StoreError
+from holdfast.errors import HoldfastError, RunStopped, StoreError
 from holdfast.store.leases import BEAT_S, Leases
 
 TICK_S = 0.05
 """What is pending through two ticks is committed: within 100 ms."""
 
+Asked = Callable[[], Mapping[int, Callable[[str], RunStopped]]]
+"""The runs that are to stop at their next call, and as what."""
+
 
 class Housekeeper:
     """One thread per store, alive while runs are."""
 
-    def __init__(self, leases: Leases, clock: Clock, asked: Callable[[], Collection[int]]) -> None:
+    def __init__(self, leases: Leases, clock: Clock, asked: Asked) -> None:
         self._leases, self._clock, self._asked = leases, clock, asked
         self._seen: dict[Session, int] = {}
         self._lock = threading.Lock()
@@ -69,12 +72,13 @@ class Housekeeper:
             self._wake.clear()
 
     def _stop_asked(self, sessions: Iterable[Session]) -> None:
-        """Have runs that somebody cancelled stop at their next call."""
+        """Have runs that somebody cancelled, or wants to hold, stop at their next call."""
         with contextlib.suppress(StoreError):  # The commits of the run say so themselves.
             asked = self._asked()
             for session in sessions:
-                if session.writer.run.row.no in asked:
-                    session.stop(Cancelled(session.id))
+                why = asked.get(session.writer.run.row.no)
+                if why is not None:
+                    session.stop(why(session.id))
 
     def _spill(self, session: Session) -> None:
         """Have what streams gave a while ago recorded, so that slow ones can be followed."""

@@ -35,6 +35,7 @@ from holdfast.errors import (
     Fenced,
     HoldfastError,
     InDoubt,
+    Paused,
     RollbackUnfinished,
     RunFailed,
     RunHeld,
@@ -297,8 +298,8 @@ class Launcher:
     def fail(self, session: Session, error: Exception) -> BaseException:
         """Record why the run stopped; returns the error to raise."""
         cause = session.stopped or error
-        if isinstance(cause, Fenced | StoreError | SecretMissing):
-            return cause  # Nothing can be recorded, or the run could not be restored here.
+        if isinstance(cause, Fenced | StoreError | SecretMissing | Paused):
+            return cause  # Nothing can be recorded, or nothing failed in the run.
         if not isinstance(cause, Exception):
             return cause  # It was interrupted: it has not failed.
         status = next((s for kind, s in STOPPED.items() if isinstance(cause, kind)), Status.FAILED)

@@ -4,6 +4,7 @@ import contextlib
 import random
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -16,6 +17,7 @@ from holdfast.engine.agents import Agent
 from holdfast.engine.cancel import cancel
 from holdfast.engine.faults import is_cancelled
 from holdfast.engine.fork import Fork, fork
+from holdfast.engine.hold import Holds
 from holdfast.engine.housekeeper import Housekeeper
 from holdfast.engine.judge import Supposed
 from holdfast.engine.launch import Launcher
@@ -26,7 +28,14 @@ from holdfast.engine.resolve import Permit, Verdict, allow, resolve
 from holdfast.engine.rollback import Rollbacks
 from holdfast.engine.run import Run
 from holdfast.engine.session import Frame, Session
-from holdfast.errors import HoldfastError, NestedCall, RunStopped, WrongLoop
+from holdfast.errors import (
+    Cancelled,
+    HoldfastError,
+    NestedCall,
+    Paused,
+    RunStopped,
+    WrongLoop,
+)
 from holdfast.model.cadence import Pace
 from holdfast.model.decision import Decision
 from holdfast.model.secrets import SecretRules
@@ -46,6 +55,9 @@ else:
     asyncio = OnDemand("asyncio")
     supervising = OnDemand("holdfast.engine.supervise")  # It loads subprocess.
     watching = OnDemand("holdfast.engine.watch")
+
+CALLED_OFF = (KeyboardInterrupt, SystemExit, Paused)
+"""Whoever runs the process, or wants to hold the run, told it to stop: nothing failed."""
 
 
 class Lives:
@@ -69,7 +81,16 @@ class Lives:
             opened, clock, environment, chance, pace=pace, is_checked=is_checked
         )
         self._launcher.judge.standing = self._standing
-        self._housekeeper = Housekeeper(opened.leases, clock, lambda: wishes.asked(opened))
+        self._housekeeper = Housekeeper(opened.leases, clock, self._asked)
+        self._holds = Holds(opened, clock)
+
+    def _asked(self) -> dict[int, Callable[[str], RunStopped]]:
+        """Which runs people want to stop; a run to be cancelled need not be paused."""
+        now, asked = self._clock.now(), dict[int, Callable[[str], RunStopped]]()
+        for run, until in wishes.pauses(self._opened).items():
+            if until > now:
+                asked[run] = Paused
+        return asked | dict.fromkeys(wishes.asked(self._opened), Cancelled)
 
     def carry_out(self, order: Order) -> Any:  # noqa: ANN401 the agent's own result
         """Carry an order out in this thread."""
@@ -168,7 +189,7 @@ class Lives:
             with guarded(session.guard):
                 yield Run(session, self._chance, self)
         except BaseException as error:
-            if isinstance(error, KeyboardInterrupt | SystemExit) or is_cancelled(error):
+            if isinstance(error, CALLED_OFF) or is_cancelled(error):
                 session.called_off(error)
             raise
         finally:
@@ -198,7 +219,11 @@ class Lives:
 
     def rollbacks(self, points: Points) -> Rollbacks:
         """What plans and carries out rollbacks."""
-        return Rollbacks(self._opened, points, self._launcher, self._clock)
+        return Rollbacks(self._opened, points, self._launcher, self._clock, self._holds)
+
+    def paused(self, run: StoredRun, wait_s: float) -> AbstractContextManager[StoredRun]:
+        """Hold a run, whoever works on it."""
+        return self._holds.pause(run, wait_s)
 
     def new_id(self, start: str) -> str:
         """An id that no run has, which begins with `start`."""
@@ -230,7 +255,9 @@ class Lives:
 
     def _supervisor(self) -> "supervising.Supervisor":
         rollbacks = self.rollbacks(self._points())
-        return supervising.Supervisor(self._opened, self._launcher, rollbacks, self._clock)
+        return supervising.Supervisor(
+            self._opened, self._launcher, rollbacks, self._clock, self._holds
+        )
 
     def _points(self) -> Points:
         return Points(self._opened.reader, self._opened.path)

@@ -4,7 +4,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
 from holdfast.capture.diff import Change
+from holdfast.engine.hold import PAUSE_S, patience_s
 from holdfast.model.rollback import Rolled, Taken
 
 CHANGES_SHOWN = 20
@@ -18,6 +21,14 @@ WAYS = {
     "undone": "is undone",
     "cancelled": "is cancelled: it did not happen",
 }
+
+
+class Said(msgspec.Struct, frozen=True, kw_only=True):
+    """What is said when a plan is carried out; `pause_s`: how long its holder may take to stop."""
+
+    is_free: bool
+    reason: str | None
+    pause_s: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,14 +54,25 @@ class RollbackPlan:
     children: list[str] = field(default_factory=list)
     seconds: float | None = None
     cost_usd: float | None = None
-    _apply: Callable[["RollbackPlan", bool, str | None], Rolled] = field(repr=False, compare=False)
+    _apply: Callable[["RollbackPlan", "Said"], Rolled] = field(repr=False, compare=False)
 
-    def apply(self, *, fork_effects: bool = False, reason: str | None = None) -> Rolled:
+    def apply(
+        self,
+        *,
+        fork_effects: bool = False,
+        reason: str | None = None,
+        pause: bool = False,
+        wait: float | str = PAUSE_S,
+    ) -> Rolled:
         """Do it. The present stays on the old branch; the run can then go on from the target.
 
-        `fork_effects` lets the new line of history do again what still stands.
+        `fork_effects` lets the new line of history do again what still stands. A run that a
+        process works on is refused with `RunHeld`, unless `pause` asks that process to let it go:
+        then what was done until it did is taken back too, and `NotPaused` says that it did not
+        within `wait`. A supervised or watched run then goes on by itself.
         """
-        return self._apply(self, fork_effects, reason)
+        pause_s = patience_s(wait) if pause else None
+        return self._apply(self, Said(is_free=fork_effects, reason=reason, pause_s=pause_s))
 
     def as_dict(self) -> dict[str, Any]:
         """The plan as plain values, for JSON."""

@@ -15,12 +15,13 @@ from holdfast.model.failure import Failure
 
 
 class Told(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One line: the agent is about to run, a limit begins or ends, or a failure nobody recorded.
+    """One line: the agent is about to run, was paused, a limit begins or ends, or a failure.
 
-    `moved`: a child of the run has recorded something.
+    Only a failure that nobody recorded is told. `moved`: a child of the run has recorded something.
     """
 
     begun: bool = False
+    paused: bool = False
     limit: int | None = None
     within_s: float | None = None
     failure: Failure | None = None
@@ -61,7 +62,7 @@ class Heard:
         self._fd = fd
         self._rest = b""
         self._until: dict[int, float] = {}
-        self.has_begun = False
+        self.has_begun = self.was_paused = False
         self.failure: Failure | None = None
         self.moved = float("-inf")
 
@@ -76,6 +77,7 @@ class Heard:
 
     def _take(self, told: Told, now: float) -> None:
         self.has_begun = self.has_begun or told.begun
+        self.was_paused = self.was_paused or told.paused
         self.failure = told.failure or self.failure
         self.moved = now if told.moved else self.moved
         if told.limit is not None:

@@ -10,15 +10,16 @@ from holdfast import failpoint
 from holdfast.capture.diff import Change
 from holdfast.clock import Clock
 from holdfast.engine.fork import Cut, left_open
+from holdfast.engine.hold import Holds
 from holdfast.engine.launch import Launcher
 from holdfast.engine.losses import Loss, losses, named
-from holdfast.engine.plan import RollbackPlan
+from holdfast.engine.plan import RollbackPlan, Said
 from holdfast.engine.points import Points
 from holdfast.engine.restore import rows_at, state_at
 from holdfast.engine.returning import go_back
 from holdfast.engine.takeback import TakeBack
 from holdfast.engine.targets import Targets
-from holdfast.errors import RunHeld, UnknownCheckpoint, UsageError
+from holdfast.errors import RollbackUnfinished, UnknownCheckpoint, UsageError
 from holdfast.model.branches import RolledBack, Settled, Undoing
 from holdfast.model.ids import Point, point_id
 from holdfast.model.journal import (
@@ -43,9 +44,11 @@ RUNTIME, ROLLBACKS = "runtime", "rollbacks"
 class Rollbacks:
     """Plans and carries out rollbacks in one store."""
 
-    def __init__(self, opened: Opened, points: Points, launcher: Launcher, clock: Clock) -> None:
+    def __init__(
+        self, opened: Opened, points: Points, launcher: Launcher, clock: Clock, holds: Holds
+    ) -> None:
         self._opened, self._points, self._launcher = opened, points, launcher
-        self._reader, self._clock = opened.reader, clock
+        self._reader, self._clock, self._holds = opened.reader, clock, holds
         self._targets = Targets(opened.reader, points)
 
     def plan(self, run: Run, to: str | None, only: Sequence[str] | None) -> RollbackPlan:
@@ -76,8 +79,10 @@ class Rollbacks:
             effects=loss.effects,
             children=self._children(run, cut.point),
             is_unfinished=False,
-            _apply=lambda plan, free, reason: self._begin(
-                run, cut, source, loss, (plan, free, reason)
+            _apply=lambda plan, said: (
+                self._begin(run, cut, source, loss, (plan, said))
+                if said.pause_s is None
+                else self._paused(run, plan, said)
             ),
         )
 
@@ -90,6 +95,15 @@ class Rollbacks:
             for index, entry in enumerate(placed.row.entries)
             if isinstance(entry, Spawned) and (placed.id, index) > point
         ]
+
+    def _paused(self, run: Run, plan: RollbackPlan, said: Said) -> Rolled:
+        """The same once whoever works on the run has let it go, of what it had done by then."""
+        assert said.pause_s is not None
+        with self._holds.pause(run, said.pause_s) as present:
+            if present.body.status is Status.ROLLING_BACK:
+                raise RollbackUnfinished(run.body.id)
+            again = self.plan(present, plan.to, plan.only)
+            return again.apply(fork_effects=said.is_free, reason=said.reason)
 
     def _sections(self, source: Cut, cut: Cut, only: Sequence[str]) -> None:
         if cut.turn < 0 or source.turn < 0:
@@ -122,11 +136,11 @@ class Rollbacks:
         cut: Cut,
         source: Cut,
         loss: Loss,
-        said: tuple[RollbackPlan, bool, str | None],
+        asked: tuple[RollbackPlan, Said],
     ) -> Rolled:
         """Move the head, in one commit; then take the effects back."""
-        plan, is_free, reason = said
-        with _Held(self._opened, run) as present:
+        plan, said = asked
+        with self._holds.hold(run) as present:
             end = self._reader.end(run.row.head)
             if present.row != run.row or end != loss.end:
                 msg = f"run {run.body.id} went on since this was planned; plan it again"
@@ -141,9 +155,9 @@ class Rollbacks:
                 cut.turn,
                 plan.only,
                 loss.takes,
-                is_free,
+                said.is_free,
                 holder,
-                reason,
+                said.reason,
                 source.point[0],
                 source.point[1],
             )
@@ -235,7 +249,7 @@ class Rollbacks:
 
     def take_back(self, run: Run, reason: str | None) -> list[Taken]:
         """Undo the newest rollback of a run: its head is the old branch again."""
-        with _Held(self._opened, run) as present:
+        with self._holds.hold(run) as present:
             return go_back(self._opened, self._launcher, self._clock, present, reason)
 
     def _rest(self, run: Run) -> RollbackPlan:
@@ -256,11 +270,11 @@ class Rollbacks:
             changes=[],
             effects=effects,
             is_unfinished=True,
-            _apply=lambda plan, _free, _reason: self._resume(run, plan),
+            _apply=lambda plan, _said: self._resume(run, plan),
         )
 
     def _resume(self, run: Run, plan: RollbackPlan) -> Rolled:
-        with _Held(self._opened, run) as present:
+        with self._holds.hold(run) as present:
             rolled, over = self._unfinished(present)
             writer = self._launcher.take(present, present.body.version, status=Status.ROLLING_BACK)
             return self._go_on(writer, rolled, plan, over, None)
@@ -275,26 +289,6 @@ class Rollbacks:
                     over.append(entry)
         msg = f"no rollback of run {run.body.id} is under way"
         raise UsageError(msg)
-
-
-class _Held:
-    """The lease of a run, for as long as it takes; gives the run as it stands then."""
-
-    def __init__(self, opened: Opened, run: Run) -> None:
-        self._opened, self._run = opened, run
-
-    def __enter__(self) -> Run:
-        body = self._run.body
-        self._opened.records.revive()
-        if not self._opened.leases.take(self._run.row.no):
-            since = dt.datetime.fromtimestamp(body.holder.since, dt.UTC)
-            raise RunHeld(body.id, str(body.holder), f"{since:%Y-%m-%d %H:%M:%S} UTC")
-        found = self._opened.reader.find(body.id)
-        assert found is not None
-        return found
-
-    def __exit__(self, *_: object) -> None:
-        self._opened.leases.give(self._run.row.no)
 
 
 def _taken(planned: Taken, entry: Undone | None) -> Taken:

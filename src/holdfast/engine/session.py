@@ -16,7 +16,7 @@ from holdfast.engine import lacks
 from holdfast.engine.book import Book
 from holdfast.engine.care import Care
 from holdfast.engine.faces import Flowing, Saving
-from holdfast.engine.faults import describe, mark, marks, to_error
+from holdfast.engine.faults import describe, is_broken, mark, marks, to_error
 from holdfast.engine.fence import Fence
 from holdfast.engine.line import Line
 from holdfast.engine.logs import log
@@ -272,12 +272,12 @@ class Session:
 
     def called_off(self, why: BaseException) -> None:
         """Whoever runs the process told it to stop: nothing failed here."""
-        if self.stopped is None and not self.is_over:
+        if not is_broken(self.stopped) and not self.is_over:
             self.pend(Interrupted(self.clock.now(), type(why).__name__))
 
     def let_go(self) -> None:
         """Interrupted or ended: keep what is pending, and wait for what a cancelled call queued."""
-        if self.stopped is None and not self.is_over:
+        if not is_broken(self.stopped) and not self.is_over:
             self.flush()
         self.settle()
 

@@ -18,6 +18,7 @@ from holdfast.engine.agents import Agent
 from holdfast.engine.errand import Errand, Go
 from holdfast.engine.escalate import escalate
 from holdfast.engine.faults import to_exception
+from holdfast.engine.hold import Holds
 from holdfast.engine.judge import GONE, rollback_reason
 from holdfast.engine.launch import Launcher
 from holdfast.engine.logs import log
@@ -94,10 +95,15 @@ class Supervisor:
     """Supervises runs of one store."""
 
     def __init__(
-        self, opened: Opened, launcher: Launcher, rollbacks: Rollbacks, clock: Clock
+        self,
+        opened: Opened,
+        launcher: Launcher,
+        rollbacks: Rollbacks,
+        clock: Clock,
+        holds: Holds,
     ) -> None:
         self._opened, self._launcher, self._rollbacks = opened, launcher, rollbacks
-        self._clock = clock
+        self._clock, self._holds = clock, holds
 
     def carry_out(self, order: Order, terms: Terms) -> None:
         """Keep the run alive until it has ended; raises what a person has to look at.
@@ -129,19 +135,44 @@ class Supervisor:
         in_vain, spare = 0, Spare(self._errand(order, terms), terms.start)
         try:
             while True:
+                self._await_pause(order, terms)
                 before = self._await_lease(order.run, terms)
                 failure = self._live(order, terms, go, spare)
+                if self._await_pause(order, terms):
+                    failure = None
                 run = self._opened.reader.find(order.run)
                 if run is not None and run.body.status is Status.FINISHED:
                     terms.happening("finished", {"run": order.run})
                     return
-                if run is not None and run.row.epoch != before:
+                if failure is None:
+                    in_vain, go = 0, self._after_pause(run)
+                elif run is not None and run.row.epoch != before:
                     in_vain, go = 0, self._judge(order, terms, failure)
                 else:
                     in_vain += 1
                     self._judge_unborn(order, terms, failure, in_vain)
         finally:
             spare.stop()
+
+    def _await_pause(self, order: Order, terms: Terms) -> bool:
+        """Wait while somebody has the run paused; whether somebody had.
+
+        A rollback that was cut off in a pause is ended here.
+        """
+        was_paused = False
+        while (run := self._opened.reader.find(order.run)) and self._holds.is_elsewhere(run):
+            if not was_paused:
+                terms.happening("paused", {"run": order.run})
+            was_paused = True
+            terms.rest(self._clock, LOOK_S)
+        self.settle(order.run)
+        return was_paused
+
+    def _after_pause(self, run: StoredRun | None) -> Go:
+        """The word for the next life of a run that was paused: nothing failed."""
+        if run is not None:
+            self._refuse_waiting(run)
+        return Go(is_restart=run is not None)
 
     def _judge_unborn(self, order: Order, terms: Terms, failure: Failure, in_vain: int) -> None:
         """The child ended before it had the run: the journal says nothing of it."""
@@ -173,8 +204,8 @@ class Supervisor:
         terms.rest(self._clock, decision.wait_s)
         return Go(is_restart=True, decided=decided)
 
-    def _live(self, order: Order, terms: Terms, go: Go, spare: Spare) -> Failure:
-        """One life in a child; how it ended."""
+    def _live(self, order: Order, terms: Terms, go: Go, spare: Spare) -> Failure | None:
+        """One life in a child; how it ended, or None if it was paused."""
         failpoint.reach("supervise.starting")
         child = spare.take()
         child.begin(go)
@@ -186,6 +217,8 @@ class Supervisor:
         finally:
             child.stop()
         failpoint.reach("supervise.ended")
+        if child.heard.was_paused:
+            return None
         rules = order.agent.rules
         return child.heard.failure or classify(ended, rules=rules, now=self._clock.now())
 

@@ -1,12 +1,14 @@
 """What can be done to a run that is not under way: the recovery verbs of `Store`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from holdfast.clock import Clock
 from holdfast.engine import agents
 from holdfast.engine.agents import Agent
 from holdfast.engine.fork import Fork
+from holdfast.engine.hold import PAUSE_S, patience_s
 from holdfast.engine.inbox import Inbox, verdict_of
 from holdfast.engine.item import BLOCK, DOUBT, Item, Word, check, name_of
 from holdfast.engine.life import Lives
@@ -26,6 +28,7 @@ from holdfast.store import erase as erasing
 from holdfast.store.gc import pins
 from holdfast.store.graves import Grave
 from holdfast.store.open import Opened
+from holdfast.store.reader import Run
 
 if TYPE_CHECKING:
     from holdfast.engine.checkpoint import Checkpoint
@@ -167,6 +170,26 @@ class Verbs(Readings):
         sections = [only] if isinstance(only, str) else only
         rollbacks = self._lives.rollbacks(self._points)
         return rollbacks.plan(self._found(id), point_name(id, to), sections)
+
+    def paused(
+        self,
+        id: str,  # noqa: A002 the public word
+        *,
+        wait: float | str = PAUSE_S,
+    ) -> AbstractContextManager[RunInfo]:
+        """`with store.paused(id):` holds a run whoever works on it: plan and roll it back inside.
+
+        That process is asked to let the run go at its next call; `NotPaused` says that it did not
+        within `wait`. Afterwards a supervised or watched run goes on by itself; a plain
+        `store.run` has raised `Paused`.
+        """
+        self._refuse_if_closed()
+        return self._paused(self._found(id), patience_s(wait))
+
+    @contextmanager
+    def _paused(self, run: Run, wait_s: float) -> Iterator[RunInfo]:
+        with self._lives.paused(run, wait_s):
+            yield self.get(run.body.id)
 
     def undo_rollback(self, id: str, *, reason: str | None = None) -> list[Taken]:  # noqa: A002 the public word
         """Move the head back to the branch that the newest rollback of a run left.

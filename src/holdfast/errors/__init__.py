@@ -31,6 +31,7 @@ HoldfastError
 │   ├── RunFailed              the run ended with an error
 │   ├── InDoubt                an effect may or may not have happened
 │   ├── Cancelled              a person cancelled the run
+│   ├── Paused                 somebody had the run paused, to roll it back
 │   ├── Blocked                an effect about the same thing stands on another branch or fork
 │   ├── InvalidState           a validator refuses the state
 │   ├── Diverged               the code asks something else than the journal recorded
@@ -38,6 +39,7 @@ HoldfastError
 │   ├── Escalated              nothing may recover it by itself; a person has to look
 │   └── Fenced                 another process took the run over
 ├── RunHeld                    another process works on the run now
+├── NotPaused                  whoever works on the run did not let it go in time
 ├── Expired                    nobody answered a question in time
 ├── Rejected                   a person refused an effect
 ├── BudgetSpent                a budget does not allow this spending
@@ -84,6 +86,8 @@ from holdfast.errors.stopped import (
     InDoubt,
     InvalidState,
     NotDone,
+    NotPaused,
+    Paused,
     Rejected,
     RunFailed,
     RunHeld,
@@ -156,7 +160,9 @@ __all__ = [
     "NotDone",
     "NotEncrypted",
     "NotInRun",
+    "NotPaused",
     "NotStorable",
+    "Paused",
     "Rejected",
     "RestoreFailed",
     "RollbackUnfinished",

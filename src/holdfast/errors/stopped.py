@@ -53,6 +53,19 @@ class Cancelled(RunStopped):
         return f"run {self.run} was cancelled{why}; {self.remedy}"
 
 
+class Paused(RunStopped):
+    """Somebody had the run paused, to roll it back; nothing failed, and what it did is recorded."""
+
+    remedy = "run or restart it once that is over; a supervised or watched run goes on by itself"
+
+    def __init__(self, run: str) -> None:
+        super().__init__(run)
+        self.run = run
+
+    def __str__(self) -> str:
+        return f"run {self.run} was paused for a rollback; {self.remedy}"
+
+
 class Blocked(RunStopped):
     """The fence: an effect about the same thing stands on another branch, or in a fork."""
 
@@ -164,7 +177,10 @@ class Fenced(RunStopped):
 class RunHeld(HoldfastError):
     """Another process works on the run now."""
 
-    remedy = "wait for it, or stop that process; a dead one's run is taken over at once"
+    remedy = (
+        "wait for it, or stop that process; a dead one's run is taken over at once "
+        "(a rollback can pause it: `plan.apply(pause=True)`, `holdfast rollback`)"
+    )
 
     def __init__(self, run: str, holder: str, since: str) -> None:
         super().__init__(run, holder, since)
@@ -172,6 +188,25 @@ class RunHeld(HoldfastError):
 
     def __str__(self) -> str:
         return f"run {self.run} is held by {self.holder} since {self.since}; {self.remedy}"
+
+
+class NotPaused(HoldfastError):
+    """Whoever works on the run did not let it go in time; nothing was changed."""
+
+    remedy = (
+        "it stops between calls only: give it longer (`--wait 10m`, `wait=`), or end that process; "
+        "a dead one's run is taken over at once"
+    )
+
+    def __init__(self, run: str, holder: str, wait_s: float) -> None:
+        super().__init__(run, holder, wait_s)
+        self.run, self.holder, self.wait_s = run, holder, wait_s
+
+    def __str__(self) -> str:
+        return (
+            f"run {self.run} was not paused: {self.holder} did not let it go within "
+            f"{self.wait_s:g} s; nothing was changed; {self.remedy}"
+        )
 
 
 class Expired(HoldfastError):

@@ -16,7 +16,6 @@ from holdfast.cli.stores import find_run, opened
 from holdfast.cli.values import to_json
 from holdfast.engine.handle import Store
 from holdfast.engine.handle import open as open_store
-from holdfast.engine.plan import RollbackPlan
 from holdfast.errors import UsageError
 from holdfast.model.rollback import Taken
 from holdfast.model.run import RunInfo
@@ -33,31 +32,54 @@ CLOSING = closing(
     (0, 1, 2, 3, 7, 8),
 )
 COLUMNS = ("effect", "key", "came to", "why")
+GOES_BACK = "the head of run {} goes back to the branch that its last rollback left"
+
+To = Annotated[
+    str | None,
+    typer.Option(
+        "--to",
+        metavar="CP",
+        help="A checkpoint, a turn, newest-valid, before:KEY of an effect, or start.",
+    ),
+]
+Only = Annotated[
+    list[str] | None,
+    typer.Option("--only", metavar="SECTION", help="Only this section; may be repeated."),
+]
+Undo = Annotated[
+    bool, typer.Option("--undo", help="Go back to the branch that the last rollback left.")
+]
+ForkEffects = Annotated[
+    bool, typer.Option("--fork-effects", help="What still stands may be done again: no fence.")
+]
+Wait = Annotated[
+    str,
+    typer.Option(
+        "--wait", metavar="TIME", help="How long a process at work may take to pause the run."
+    ),
+]
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """What the command line says."""
+
+    to: str | None
+    only: list[str] | None
+    is_undo: bool
+    is_free: bool
+    reason: str | None
+    is_agreed: bool
 
 
 def rollback(
     id: Annotated[str, typer.Argument(metavar="RUN", help="Id of the run, or how it begins.")],  # noqa: A002 the public word
     *,
-    to: Annotated[
-        str | None,
-        typer.Option(
-            "--to",
-            metavar="CP",
-            help="A checkpoint, a turn, newest-valid, before:KEY of an effect, or start.",
-        ),
-    ] = None,
-    only: Annotated[
-        list[str] | None,
-        typer.Option("--only", metavar="SECTION", help="Only this section; may be repeated."),
-    ] = None,
-    undo: Annotated[
-        bool, typer.Option("--undo", help="Go back to the branch that the last rollback left.")
-    ] = False,
-    fork_effects: Annotated[
-        bool,
-        typer.Option("--fork-effects", help="What still stands may be done again: no fence."),
-    ] = False,
+    to: To = None,
+    only: Only = None,
+    undo: Undo = False,
+    fork_effects: ForkEffects = False,
     reason: Annotated[str | None, typer.Option(metavar="TEXT", help="Why; recorded.")] = None,
+    wait: Wait = "30s",
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Stop after the plan.")] = False,
     app: Apps = None,
@@ -70,6 +92,9 @@ def rollback(
     The plan is shown first; without a terminal it needs --yes. Handlers (`undo=`, `offset=`,
     `probe=`) are looked up only in modules that you name with --app. The old branch is kept. A
     rollback that was cut off goes on where it was.
+
+    A run that a process works on is paused first, after asking: that process lets it go at its
+    next call. A supervised or watched run then goes on by itself, any other ends with status 8.
     """
     config = settings(store, output, app, as_json=as_json)
     if undo and (to is not None or only):
@@ -78,18 +103,35 @@ def rollback(
     with opened(config.store) as found:
         run = find_run(found.reader, id, config.store).body.id
     apps.load(config.app)
+    asked = Asked(
+        to=to, only=only, is_undo=undo, is_free=fork_effects, reason=reason, is_agreed=yes
+    )
     with open_store(config.store, must_exist=True) as handle:
-        if undo:
-            return _undo(handle, config, run, reason, is_agreed=yes, is_dry_run=dry_run)
-        plan = handle.plan_rollback(run, to=to, only=only)
         if dry_run:
-            _show(config, plan)
-            return 0
-        tell(str(plan))
+            return _show(handle, config, run, asked)
+        if not undo:
+            handle.plan_rollback(run, to=to, only=only)  # What is wrong is said before any pause.
+        if not handle.get(run).is_held:
+            return _carry_out(handle, config, run, asked)
+        tell(f"{handle.get(run).holder} works on run {run}; it is asked to pause it")
         if not yes and not _agreed():
             return 0
-        rolled = plan.apply(fork_effects=fork_effects, reason=reason)
-        again = restart_command(run, config, (handle.get(run).module,))
+        with handle.paused(run, wait=wait):
+            status = _carry_out(handle, config, run, asked)
+        tell("supervised or watched, the run goes on by itself")
+        return status
+
+
+def _carry_out(handle: Store, config: Config, run: str, asked: Asked) -> int:
+    """Show what it means, ask, and do it; nobody works on the run now."""
+    again = restart_command(run, config, (handle.get(run).module,))
+    if asked.is_undo:
+        return _undo(handle, config, run, asked)
+    plan = handle.plan_rollback(run, to=asked.to, only=asked.only)
+    tell(str(plan))
+    if not asked.is_agreed and not _agreed():
+        return 0
+    rolled = plan.apply(fork_effects=asked.is_free, reason=asked.reason)
     told = msgspec.to_builtins(rolled)
     done = f"{run} goes on from {rolled.to}, on branch {rolled.branch}; continue it with\n  {again}"
     grids: list[Grid | str] = [_grid(rolled.effects)] if rolled.effects else []
@@ -97,27 +139,24 @@ def rollback(
     return 0
 
 
-def _show(config: Config, plan: RollbackPlan) -> None:
+def _show(handle: Store, config: Config, run: str, asked: Asked) -> int:
+    if asked.is_undo:
+        tell(GOES_BACK.format(run))
+        return 0
+    plan = handle.plan_rollback(run, to=asked.to, only=asked.only)
     document = plan.as_dict()
     if config.output == "table":
         put(str(plan))
     else:
         emit(config.output, document=document, lines=[document], grids=[to_json(document)])
+    return 0
 
 
-def _undo(
-    handle: Store,
-    config: Config,
-    run: str,
-    reason: str | None,
-    *,
-    is_agreed: bool,
-    is_dry_run: bool,
-) -> int:
-    tell(f"the head of run {run} goes back to the branch that its last rollback left")
-    if is_dry_run or (not is_agreed and not _agreed()):
+def _undo(handle: Store, config: Config, run: str, asked: Asked) -> int:
+    tell(GOES_BACK.format(run))
+    if not asked.is_agreed and not _agreed():
         return 0
-    gone = handle.undo_rollback(run, reason=reason)
+    gone = handle.undo_rollback(run, reason=asked.reason)
     info: RunInfo = handle.get(run)
     told = {"run": run, "branch": info.branch, "undone": msgspec.to_builtins(gone)}
     text = f"{run} is on branch {info.branch} again"

@@ -62,13 +62,14 @@ class SqliteReads:
             found = link.execute("SELECT value FROM meta WHERE key=?", (key,)).fetchone()
         return found[0] if found else None
 
-    def noted(self, start: str) -> list[str]:
-        """The keys of notes about the whole store that begin so."""
+    def noted(self, start: str) -> dict[str, bytes]:
+        """The notes about the whole store whose keys begin so."""
         with self._link() as link:
             found = link.execute(
-                "SELECT key FROM meta WHERE key >= ? AND key < ?", (start, start + "\U0010ffff")
+                "SELECT key, value FROM meta WHERE key >= ? AND key < ?",
+                (start, start + "\U0010ffff"),
             ).fetchall()
-        return [str(key) for (key,) in found]
+        return {str(key): bytes(value) for key, value in found}
 
     def branch(self, no: int) -> BranchRow | None:
         """The branch of that number."""
