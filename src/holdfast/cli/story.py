@@ -194,9 +194,16 @@ def decided(decision: Decision) -> str:
         "" if decision.time_s is None else f"takes {duration(decision.time_s)}",
         "" if decision.cost_usd is None else f"costs ${decision.cost_usd:.2f}",
         "" if decision.stake_usd is None else f"stake ${decision.stake_usd:.2f}",
+        "" if decision.down_left_s is None else _downtime(decision.down_left_s),
     ]
     numbers = ", ".join(each for each in said if each)
     return f"{decision.action}{f' ({numbers})' if numbers else ''}: {decision.reason}"
+
+
+def _downtime(left_s: float) -> str:
+    if left_s < 0:
+        return f"{duration(-left_s)} beyond the promised availability"
+    return f"leaves {duration(left_s)} of downtime"
 
 
 def _tokens(tokens_in: int | None, tokens_out: int | None) -> str:

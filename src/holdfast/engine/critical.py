@@ -10,9 +10,12 @@ from contextvars import Token
 from types import TracebackType
 from typing import Any, Self
 
+from msgspec.structs import replace
+
 from holdfast import failpoint
 from holdfast.capture.digest import digest
 from holdfast.engine import context
+from holdfast.engine.depend import Lost, arranged
 from holdfast.engine.faults import to_error, to_exception
 from holdfast.engine.losses import way
 from holdfast.engine.question import DIGEST_BYTES, Question
@@ -33,7 +36,7 @@ from holdfast.model.journal import (
     Saved,
     Undone,
 )
-from holdfast.model.rollback import Take, Taken
+from holdfast.model.rollback import Taken
 from holdfast.store.codec.veil import redact
 
 NAME_CHARS_MAX = 100
@@ -131,26 +134,27 @@ class Critical:
         return error
 
     def _take_back(self) -> None:
-        """Take back what is left of the section, newest first."""
+        """Take back what is left of the section, in the order of a rollback."""
         session = self._session
         meant, said = self._known()
         taker = TakeBack(session.reader, session.clock, session.writer)
+        found: list[Lost] = []
         for key in reversed(self._keys):
             place = meant.get(key)
             if place is None:
                 continue  # It was stopped before it was meant.
             entry, row, index, outcome = place
-            if isinstance(outcome, Declined):
-                continue
-            taken = way(entry, outcome, is_own=True)
-            over = said.get(key)
-            if not isinstance(over, Undone):
-                take = Take(key, row, index, taken.how)
-                over = taker.carry_out(take, was_cut=isinstance(over, Undoing))
-            why = taken.why if over.error is None else over.error.message
-            self.effects.append(
-                Taken(key=key, effect=taken.effect, turn=taken.turn, how=over.how, why=why)
-            )
+            if not isinstance(outcome, Declined):
+                taken = way(entry, outcome, is_own=True)
+                found.append(Lost(meant=entry, at=(row, index), taken=taken))
+        ended = {key: entry for key, entry in said.items() if isinstance(entry, Undone)}
+        for lost in arranged(session.reader, found):
+            key, taken = lost.taken.key, lost.taken
+            if key not in ended:
+                ended[key] = taker.carry_out(lost.take, was_cut=key in said, over=ended)
+            error = ended[key].error
+            why = taken.why if error is None else error.message
+            self.effects.append(replace(taken, how=ended[key].how, why=why))
 
     def _known(
         self,

@@ -10,6 +10,7 @@ from holdfast.engine import agents, context, tools
 from holdfast.engine.agents import Agent
 from holdfast.engine.approve import rule
 from holdfast.engine.call import StepSpec, UsageFn, ask
+from holdfast.engine.depend import Declared, tools_after
 from holdfast.engine.drive import Recorded as Waiting
 from holdfast.engine.drive import adrive, drive
 from holdfast.engine.effect import EffectSpec, perform
@@ -161,6 +162,7 @@ def effect(
     probe: Callable[..., Any] | None = None,
     key: str | Iterable[str] = (),
     ignore: str | Iterable[str] = (),
+    after: Declared | Iterable[Declared] = (),
     idempotent: bool = False,
     not_done: type[BaseException] | Iterable[type[BaseException]] = (),
     approve: bool | Callable[..., bool] = False,
@@ -177,6 +179,7 @@ def effect(
     probe: Callable[..., Any] | None = None,
     key: str | Iterable[str] = (),
     ignore: str | Iterable[str] = (),
+    after: Declared | Iterable[Declared] = (),
     idempotent: bool = False,
     not_done: type[BaseException] | Iterable[type[BaseException]] = (),
     approve: bool | Callable[..., bool] = False,
@@ -189,7 +192,8 @@ def effect(
     `probe` asks the world whether it happened (the outcome, or None), `idempotent` says that it
     may be repeated under the same `idempotency_key`, `not_done` names exceptions that prove that
     nothing happened, `key` the arguments that say what it is about, `ignore` those that do not
-    belong to its intent; `undo` reverses it on a rollback, `offset` compensates for it.
+    belong to its intent; `undo` reverses it on a rollback, `offset` compensates for it. `after`
+    names effects that it stands on: it is taken back before them, and they stay while it stands.
     `approve` has a person allow it first, always or where it returns True of the arguments; the
     approval is good for these arguments, once, and for `approve_within` from the question on.
     `retry` makes it again in place only once it is known not to have happened, or if it is
@@ -221,6 +225,7 @@ def effect(
             approve=rule(shape.name, approve, approve_within),
             limit_s=limit_s,
             retry=again,
+            after=tools_after(after, module_of(fn)),
             returns_none=getattr(fn, "__annotations__", {}).get("return", "") in (None, "None"),
         )
         tools.declare(spec)

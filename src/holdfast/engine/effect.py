@@ -30,7 +30,7 @@ SIBLINGS_WAIT_S_MAX = 10.0
 
 
 class EffectSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """An effect as declared."""
+    """An effect as declared; `after` are the modules and names of those that it stands on."""
 
     fn: Callable[..., Any]
     shape: Shape
@@ -47,6 +47,7 @@ class EffectSpec(msgspec.Struct, frozen=True, kw_only=True):
     approve: Approve | None = None
     limit_s: float | None = None
     retry: Retry | None = None
+    after: tuple[tuple[str, str], ...] = ()
 
 
 class _Deed(msgspec.Struct, frozen=True, kw_only=True):

@@ -3,8 +3,10 @@
 from collections.abc import Iterator
 
 import msgspec
+from msgspec.structs import replace
 
 from holdfast.engine import tools
+from holdfast.engine.depend import Lost, arranged
 from holdfast.engine.fence import Entered, Fates
 from holdfast.engine.fork import Cut
 from holdfast.engine.question import show
@@ -24,11 +26,10 @@ class Loss(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def losses(reader: Reader, run: Run, cut: Cut, *, is_kept: bool) -> Loss:
-    """What a run's head holds after a point, newest first; `is_kept`: all effects stay."""
+    """What a run's head holds after a point, as it is taken back; `is_kept`: all effects stay."""
     fates = Fates(reader, run.ledger)
     own = {branch.no for branch in reader.branches(run)}
-    effects: list[Taken] = []
-    takes: list[Take] = []
+    found: list[Lost] = []
     turns = 0
     seen: set[str] = set()
     for at, entry in _after(reader, run.row.head, cut):
@@ -41,17 +42,21 @@ def losses(reader: Reader, run: Run, cut: Cut, *, is_kept: bool) -> Loss:
             continue
         is_own = branch_of(at[0]) in own and not (fate is not None and fate.how == "ledger")
         taken = way(entry, fate, is_own=is_own and not is_kept)
-        effects.append(taken)
-        if taken.how != "kept":
-            takes.append(Take(entry.key, *at, taken.how))
-    return Loss(turns=turns, effects=effects, takes=takes, end=reader.end(run.row.head))
+        found.append(Lost(meant=entry, at=at, taken=taken))
+    inorder = arranged(reader, found)
+    return Loss(
+        turns=turns,
+        effects=[each.taken for each in inorder],
+        takes=[each.take for each in inorder if each.taken.how != "kept"],
+        end=reader.end(run.row.head),
+    )
 
 
 def named(reader: Reader, take: Take) -> Taken:
     """An effect of a rollback that is under way."""
     meant = reader.row(take.row).row.entries[take.index]
     assert isinstance(meant, Intended)
-    return _taken(meant, take.move)
+    return replace(_taken(meant, take.move), after=take.after)
 
 
 def _after(reader: Reader, head: int, cut: Cut) -> Iterator[tuple[Point, Entry]]:

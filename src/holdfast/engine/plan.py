@@ -98,9 +98,12 @@ def _told(plan: RollbackPlan) -> Iterator[str]:
         yield f"- state: {change.path} {change.kind}"
     if len(plan.changes) > CHANGES_SHOWN:
         yield f"- state: {len(plan.changes) - CHANGES_SHOWN} more changes"
+    names = {each.key: each.effect for each in plan.effects}
     for each in plan.effects:
         why = f" ({each.why})" if each.why else ""
-        yield f"- effect {each.effect}, key {each.key}: {WAYS.get(each.how, each.how)}{why}"
+        after = ", ".join(names[key] for key in each.after if key in names)
+        then = f", after {after}, which stands on it" if after else ""
+        yield f"- effect {each.effect}, key {each.key}: {WAYS.get(each.how, each.how)}{then}{why}"
     for each_child in plan.children:
         yield f"- child {each_child} stays as it is; what it did is not done again, nor undone"
     if plan.effects:

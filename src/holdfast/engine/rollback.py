@@ -197,7 +197,7 @@ class Rollbacks:
         begun = {entry.key for entry in over if isinstance(entry, Undoing)}
         for take in rolled.takes:
             if take.key not in known:
-                known[take.key] = taker.carry_out(take, was_cut=take.key in begun)
+                known[take.key] = taker.carry_out(take, was_cut=take.key in begun, over=known)
         effects = [_taken(each, known.get(each.key)) for each in plan.effects]
         self._settle(writer, rolled, plan.to, effects)
         return Rolled(

@@ -6,6 +6,7 @@ still there, or the handler takes an idempotency key.
 """
 
 import hashlib
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -25,10 +26,12 @@ from holdfast.model.journal import (
     Undone,
 )
 from holdfast.model.rollback import Take
+from holdfast.policy.effects import TAKEN_BACK
 from holdfast.store.marks import marks_of
 from holdfast.store.reader import Reader
 from holdfast.store.writer import RunWriter
 
+NOTHING_YET: Mapping[str, Undone] = {}
 GONE = object()
 """What a probe found: the world does not hold the effect."""
 
@@ -58,11 +61,17 @@ class TakeBack:
         self._reader, self._clock, self._writer = reader, clock, writer
         self._fates = Fates(reader, writer.run.ledger)
 
-    def carry_out(self, take: Take, *, was_cut: bool) -> Undone:
-        """Take one effect back and record what came of it; `was_cut`: that had begun before."""
+    def carry_out(
+        self, take: Take, *, was_cut: bool, over: Mapping[str, Undone] = NOTHING_YET
+    ) -> Undone:
+        """Take one effect back and record what came of it; `was_cut`: that had begun before.
+
+        `over` is what came of those before it, by key.
+        """
         began = self._clock.monotonic()
         error: BaseException | None = None
         try:
+            _refuse_if_needed(take, over)
             how = self._try(take, was_cut=was_cut)
         except StoreError:
             raise
@@ -145,6 +154,14 @@ class TakeBack:
         failpoint.reach("undo.recording")
         self._writer.finish(ticket)
         failpoint.reach("undo.recorded")
+
+
+def _refuse_if_needed(take: Take, over: Mapping[str, Undone]) -> None:
+    """An effect that another one stands on stays while that one does."""
+    stands = [key for key in take.after if key in over and over[key].how not in TAKEN_BACK]
+    if stands and take.move not in {"impossible", "unknown"}:
+        meant = f"{len(stands)} effects stand" if len(stands) > 1 else "an effect stands"
+        raise NotDone(f"{meant} on it and could not be taken back ({', '.join(stands)})")
 
 
 def _done(how: str) -> str:

@@ -26,7 +26,9 @@ class Decision(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     `wait_s` is waited first; `to` is the point a rollback goes to, `turns_lost` what that drops.
     `time_s` is how long it will take and `p_success` how likely it is to help, both estimated from
     what this store has seen; `cost_usd` and `stake_usd` are known where prices were given. `off`
-    names the rules that did not judge, and what they would need.
+    names the rules that did not judge, and what they would need. `down_left_s` is what this
+    recovery leaves of the downtime that the promised availability allows the run; less than
+    nothing: the promise is broken all the same.
     """
 
     action: Action
@@ -39,3 +41,4 @@ class Decision(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     cost_usd: float | None = None
     stake_usd: float | None = None
     off: list[str] = msgspec.field(default_factory=list)
+    down_left_s: float | None = None

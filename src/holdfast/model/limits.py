@@ -65,6 +65,8 @@ class SLA(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     `max_recovery` bounds the time from a failure to the run going on (`clock="resume"`) or having
     caught up with what it lost (`clock="catch_up"`); `deadline` the time from its start to its end.
+    `availability` is the share of its time that it is on its way: waits before a restart are cut
+    to what that leaves. `overhead_cap` is the share of its time that saving may take.
     `turn_usd` is what redoing a turn costs, `recovery_budget` what all recoveries of the run may.
     The stake is `task_usd`, what the finished task is worth, and `breach_usd_per_hour` for as long
     as a person takes to come (`person`), times `criticality`. `on_exhausted="fail"` ends a run that

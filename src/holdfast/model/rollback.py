@@ -11,20 +11,23 @@ class Take(msgspec.Struct, frozen=True, array_like=True):
     """An effect that a rollback takes back: its key, where its intent stands, and the way.
 
     `move` is undo, offset, ask (it is in doubt: its probe says whether there is anything to take
-    back), impossible or unknown.
+    back), impossible or unknown. `after` are the keys of those that stand on it: while one of them
+    stands, this one stays.
     """
 
     key: str
     row: int
     index: int
     move: str
+    after: list[str] = msgspec.field(default_factory=list)
 
 
 class Taken(msgspec.Struct, frozen=True, kw_only=True):
     """An effect after the target of a rollback, as people read it; `why` says what stands against.
 
     In a plan `how` is undo, offset, ask, impossible or unknown; afterwards it is undone, offset,
-    cancelled, impossible or unknown. One that is kept was done by another run.
+    cancelled, impossible or unknown. One that is kept was done by another run. `after` are the
+    keys of those that stand on it, by `after=` of their effects, and are taken back before it.
     """
 
     key: str
@@ -32,6 +35,7 @@ class Taken(msgspec.Struct, frozen=True, kw_only=True):
     turn: int | None
     how: str
     why: str = ""
+    after: Sequence[str] = ()
 
 
 class Aimed(msgspec.Struct, frozen=True, kw_only=True):

@@ -77,7 +77,8 @@ def decide(failure: Failure, situation: Situation, sla: SLA | None = None) -> De
         action = Action.GIVE_UP if sla.on_exhausted == "fail" else Action.ESCALATE
         reason = "; ".join([cause, *refused] if cause else refused)
         return Decision(action=action, reason=reason, stake_usd=limits.stake_usd, off=limits.off)
-    return Decision(action=Action.ESCALATE, reason=cause)
+    stake_usd = limits.stake_usd
+    return Decision(action=Action.ESCALATE, reason=cause, stake_usd=stake_usd, off=limits.off)
 
 
 def backoff_s(nth: int, base_s: float, cap_s: float, chance: float) -> float:
@@ -87,11 +88,12 @@ def backoff_s(nth: int, base_s: float, cap_s: float, chance: float) -> float:
 
 
 class _Option(msgspec.Struct, frozen=True, kw_only=True):
-    """An action that the failure's kind allows."""
+    """An action that the failure's kind allows; a server asked for `asked_s` of the wait."""
 
     action: Action
     reason: str
     wait_s: float = 0.0
+    asked_s: float = 0.0
     place: Place | None = None
 
 
@@ -147,8 +149,10 @@ def _retry(failure: Failure, at: Situation, why: str) -> Iterator[_Option]:
 def _restart(failure: Failure, at: Situation, why: str) -> _Option:
     """The newest point again; at once the first time, then ever later."""
     wait_s = backoff_s(at.recoveries, RESTART_BASE_S, RESTART_CAP_S, at.chance)
-    wait_s = max(failure.retry_after_s or 0.0, wait_s if at.recoveries else 0.0)
-    return _Option(action=Action.RESTART, reason=f"{why}: from the newest point", wait_s=wait_s)
+    asked_s = failure.retry_after_s or 0.0
+    wait_s = max(asked_s, wait_s if at.recoveries else 0.0)
+    reason = f"{why}: from the newest point"
+    return _Option(action=Action.RESTART, reason=reason, wait_s=wait_s, asked_s=asked_s)
 
 
 def _rollback(place: Place | None, at: Situation, kind: FailureKind) -> Iterator[_Option]:
@@ -198,6 +202,7 @@ class _Limits:
         self._deadline_s = _seconds(sla.deadline)
         self._budget_usd = _usd(sla.recovery_budget)
         self.stake_usd = _stake_usd(sla)
+        self._down_s = _down_s(sla, at)
         self.off = list(self._off())
 
     def _off(self) -> Iterator[str]:
@@ -205,29 +210,36 @@ class _Limits:
             yield "time to recover: SLA(max_recovery=) is not given"
         if self._deadline_s is None:
             yield "deadline: SLA(deadline=) is not given"
-        if self._budget_usd is None or self._sla.turn_usd is None:
-            yield "budget: SLA(recovery_budget=, turn_usd=) are not given"
-        if self.stake_usd is None or self._sla.turn_usd is None:
-            needs = "turn_usd= and task_usd=, or breach_usd_per_hour= with person="
-            yield f"worth: SLA({needs}) are not given"
+        if self._sla.availability is None:
+            yield "availability: SLA(availability=) is not given"
+        given = {"recovery_budget=": self._budget_usd, "turn_usd=": self._sla.turn_usd}
+        if missing := ", ".join(name for name, value in given.items() if value is None):
+            yield f"budget: SLA({missing}) is not given"
+        stakes = "task_usd=, or breach_usd_per_hour= with person="
+        given = {"turn_usd=": self._sla.turn_usd, stakes: self.stake_usd}
+        if missing := " and ".join(name for name, value in given.items() if value is None):
+            yield f"worth: SLA({missing}) is not given"
+        if self._sla.overhead_cap is not None:
+            yield "overhead_cap: it bounds what saving costs; a recovery is judged by its worth"
 
     def judge(self, option: _Option) -> Decision | str:
         """The decision to take `option`, or why it is refused."""
         at, expected = self._at, odds(option.action, self._at.seen)
         cost_usd = self._cost_usd(option)
-        time_s = option.wait_s + expected.time_s
+        wait_s = self._wait_s(option, expected)
+        time_s = wait_s + expected.time_s
         if self._sla.clock == "catch_up" and option.place is not None:
             time_s += option.place.turns_lost * at.turn_s
         is_in_place = option.action is Action.RETRY
         if not is_in_place and at.recoveries >= RECOVERIES_MAX:
             return f"{at.recoveries} recoveries from this point brought no progress"
-        why = self._too_late(time_s, option.wait_s) or self._too_dear(cost_usd, expected)
+        why = self._too_late(time_s, wait_s) or self._too_dear(cost_usd, expected)
         if why is not None:
             return why
         return Decision(
             action=option.action,
             reason=option.reason,
-            wait_s=option.wait_s,
+            wait_s=wait_s,
             to=None if option.place is None else option.place.point,
             turns_lost=0 if option.place is None else option.place.turns_lost,
             time_s=time_s,
@@ -235,7 +247,18 @@ class _Limits:
             cost_usd=cost_usd,
             stake_usd=self.stake_usd,
             off=self.off,
+            down_left_s=None if self._down_s is None else self._down_s - at.elapsed_s - time_s,
         )
+
+    def _wait_s(self, option: _Option, expected: Odds) -> float:
+        """The wait, cut to what the promised availability leaves of it; the rest is not ours.
+
+        A call that is asked again in place waits for the sake of whom it asks.
+        """
+        if self._down_s is None or option.action is Action.RETRY:
+            return option.wait_s
+        left_s = self._down_s - self._at.elapsed_s - expected.time_s
+        return max(option.asked_s, min(option.wait_s, max(0.0, left_s)))
 
     def _cost_usd(self, option: _Option) -> float | None:
         """What is paid again: the turn that is redone, and those that a rollback drops."""
@@ -277,6 +300,14 @@ def _stake_usd(sla: SLA) -> float | None:
     if not stakes:
         return None
     return sum(stakes) * (1.0 if sla.criticality is None else sla.criticality)
+
+
+def _down_s(sla: SLA, at: Situation) -> float | None:
+    """How long a run of this age may be down by its promised availability."""
+    if sla.availability is None:
+        return None
+    lasts_s = max(at.age_s, _seconds(sla.deadline) or 0.0)
+    return (1.0 - sla.availability) * lasts_s
 
 
 def _seconds(text: float | str | None) -> float | None:

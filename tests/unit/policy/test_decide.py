@@ -191,9 +191,45 @@ def test_a_rule_without_its_inputs_is_off_and_says_so() -> None:
     some = decide(failure("crash"), at(), SLA(max_recovery="30s", turn_usd=1, task_usd=9))
     old = decide(failure("crash"), at(), SLA(recovery_budget="words of an older record"))
 
-    assert ["time to recover", "deadline", "budget", "worth"] == [o.split(":")[0] for o in none.off]
-    assert ["deadline", "budget"] == [o.split(":")[0] for o in some.off]
+    rules = ["time to recover", "deadline", "availability", "budget", "worth"]
+    assert rules == [o.split(":")[0] for o in none.off]
+    assert ["deadline", "availability", "budget"] == [o.split(":")[0] for o in some.off]
     assert Action.RESTART is old.action
+
+
+def test_a_promised_availability_cuts_the_wait_before_a_restart_and_forbids_nothing() -> None:
+    often = at(recoveries=4, age_s=10_000.0, chance=1.0)
+    free = decide(failure("crash"), often)
+    held = decide(failure("crash"), often, SLA(availability=0.9997))
+    broken = decide(failure("crash"), often, SLA(availability=1.0))
+    asked = decide(failure("crash", retry_after_s=9.0), often, SLA(availability=1.0))
+
+    assert (4.0, None) == (free.wait_s, free.down_left_s)
+    assert held.time_s is not None
+    assert 0.0 < held.wait_s < 4.0
+    assert 3.0 == pytest.approx(held.time_s)
+    assert 0.0 == pytest.approx(held.down_left_s)
+    assert (Action.RESTART, 0.0) == (broken.action, broken.wait_s)
+    assert broken.down_left_s is not None
+    assert broken.down_left_s < 0
+    assert 9.0 == asked.wait_s, "who asks to be left alone is"
+
+
+def test_a_deadline_says_how_long_a_young_run_may_be_down() -> None:
+    young = at(recoveries=1, age_s=1.0, chance=1.0)
+
+    promise = SLA(availability=0.9, deadline="100s")
+
+    assert 0.5 == decide(failure("crash"), young, promise).wait_s
+    assert 0.0 == decide(failure("crash"), young, SLA(availability=0.9)).wait_s
+
+
+def test_every_decision_names_the_rules_that_were_off() -> None:
+    person = decide(failure("in doubt"), at(), SLA(overhead_cap=0.15, turn_usd=1))
+
+    assert Action.ESCALATE is person.action
+    assert "budget: SLA(recovery_budget=) is not given" in person.off
+    assert any(each.startswith("overhead_cap: it bounds what saving costs") for each in person.off)
 
 
 def test_what_cannot_be_undone_stands_in_the_way_of_a_rollback() -> None:
