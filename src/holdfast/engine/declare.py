@@ -204,12 +204,8 @@ def effect(
     def declare(fn: Callable[..., Any]) -> Callable[..., Any]:
         shape = Shape(name_of(fn), fn, _names(ignore))
         shape.check("key", frozenset(_names(key)))
-        if limit_s is not None and not idempotent and not inspect.iscoroutinefunction(fn):
-            msg = (
-                f"effect {shape.name}: a synchronous call cannot be stopped, so after timeout= it "
-                "might still happen; use the timeout of its client, or make it idempotent or async"
-            )
-            raise UsageError(msg)
+        if limit_s is not None and not idempotent:
+            _refuse_unstoppable(shape, fn)
         declined = (not_done,) if isinstance(not_done, type) else tuple(not_done)
         spec = EffectSpec(
             fn=fn,
@@ -232,6 +228,15 @@ def effect(
         return _recorded("effect", fn, functools.partial(perform, spec))
 
     return declare if fn is None else declare(fn)
+
+
+def _refuse_unstoppable(shape: Shape, fn: Callable[..., Any]) -> None:
+    if not inspect.iscoroutinefunction(fn):
+        msg = (
+            f"effect {shape.name}: a synchronous call cannot be stopped, so after timeout= it "
+            "might still happen; use the timeout of its client, or make it idempotent or async"
+        )
+        raise UsageError(msg)
 
 
 def _check_promise(sla: SLA | None, rules: tuple[Rule, ...]) -> None:
