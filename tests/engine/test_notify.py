@@ -308,3 +308,69 @@ def test_a_wrong_variable_is_named(stage: Stage, monkeypatch: pytest.MonkeyPatch
 
     with pytest.raises(holdfast.UsageError, match="HOLDFAST_NOTIFY_"):
         stage.open()
+
+
+@pytest.mark.filterwarnings("ignore:'imghdr':DeprecationWarning")  # of a plugin of Apprise
+def test_people_are_told_through_apprise_once(stage: Stage, hook: Hook, clock: ManualClock) -> None:
+    address = hook.url.replace("http://", "json://")
+    hook.statuses[:] = [500]
+
+    id_ = wait(stage, holdfast.Notify(apprise=[address]), clock)
+
+    assert 2 == len(hook.got), "tried again, then taken"
+    message = json.loads(hook.got[-1][1])
+    assert f"run {RUN} waits: question" == message["title"]
+    assert message["message"].startswith(f"Ship it? (yes, no)\nholdfast inbox show {id_}\n")
+    assert hook.got[0][1] == hook.got[1][1], "each attempt names the same delivery"
+    assert [] == told(stage, holdfast.Notify(apprise=address), clock)
+
+
+@pytest.mark.filterwarnings("ignore:'imghdr':DeprecationWarning")  # of a plugin of Apprise
+def test_what_apprise_cannot_send_is_said_without_the_address(
+    stage: Stage, hook: Hook, clock: ManualClock
+) -> None:
+    wait(stage, None, clock)
+    hook.statuses[:] = [500] * 3
+    address = hook.url.replace("http://", "json://ann:s3cret@")
+
+    [refused] = told(stage, holdfast.Notify(apprise=address), clock)
+    [unknown] = told(stage, holdfast.Notify(apprise="nowhere://s3cret"), clock)
+
+    assert refused is not None
+    assert refused.startswith("Apprise could not send it: ")
+    assert "s3cret" not in refused
+    assert "Apprise knows no service for address 1 (see its list of URLs)" == unknown
+
+
+def test_without_apprise_its_addresses_are_refused_with_what_to_install(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "apprise", None)
+
+    with pytest.raises(holdfast.UsageError, match=r"pip install 'holdfast\[apprise\]'"):
+        holdfast.open(stage.path, notify=holdfast.Notify(apprise="json://localhost"))
+
+
+@pytest.mark.parametrize("wrong", ["", "ann@example.com", ["json://localhost", "x"]])
+def test_what_is_no_address_of_apprise_is_refused_at_once(wrong: str | list[str]) -> None:
+    with pytest.raises(ValueError, match="an address of Apprise is a URL"):
+        holdfast.Notify(apprise=wrong)
+
+
+def test_a_watch_tells_what_a_dead_process_did_not_and_again_until_it_arrives(
+    stage: Stage, hook: Hook
+) -> None:
+    wait(stage, None)  # It was not told, as by a process that died right after its last commit.
+    hook.statuses[:] = [503] * 3
+
+    with holdfast.open(stage.path, notify=holdfast.Notify(webhook=hook.url)) as store:
+        for _ in range(3):
+            assert {} == store.watch(once=True)
+
+    assert 4 <= len(hook.got) <= 5, "three refused, one taken, and never again"
+    assert 1 == len({headers["webhook-id"] for headers, _ in hook.got})
+    with stage.open() as store:
+        opened = store._opened  # noqa: SLF001 there is no other way to see it
+        run = opened.reader.find(RUN)
+        assert run is not None
+        assert 1 == len(Ledger(opened.committer, opened.reader, run).read().deliveries)

@@ -7,7 +7,7 @@ The order: flag > `HOLDFAST_…` variable > `holdfast.toml` > `[tool.holdfast]` 
 import re
 import shlex
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -187,13 +187,20 @@ def _table(file: Path, value: object) -> dict[str, Any]:
     return value
 
 
+JOINED: Mapping[str, Callable[[Iterable[str]], str]] = {
+    "notify_command": shlex.join,
+    "notify_apprise": " ".join,
+}
+"""Settings that take a list too, and how it becomes a text."""
+
+
 def _check(key: str, value: object, where: str) -> Any:  # noqa: ANN401 a setting of any type
     if key == "app":
         return _modules(value, where)
     if key.startswith(RULES):
         return _rule(key.removeprefix(RULES), value, where)
-    if key == "notify_command" and isinstance(value, list) and value:
-        return shlex.join(map(str, value))
+    if key in JOINED and isinstance(value, list) and value:
+        return JOINED[key](map(str, value))
     if not isinstance(value, str) or not value:
         raise BadConfig(where, "it takes a text that is not empty")
     known = {"output": FORMATS, "secrets": SECRETS, "durability": DURABILITIES}.get(key)
@@ -241,6 +248,7 @@ DEFAULTS: Mapping[str, Any] = {
     "output": "table",
     "notify_webhook": "",
     "notify_command": "",
+    "notify_apprise": "",
     "notify_key": "",
     "secrets": "redact",
     "checkpoint": "",

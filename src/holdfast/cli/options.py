@@ -85,7 +85,7 @@ def settings(
     }
     found = load({**flags, **(more or {})}, os.environ, Path.cwd())
     # As if the user had said so: whatever this command opens or starts finds these there.
-    for name in ("key", "notify_webhook", "notify_command", "notify_key"):
+    for name in ("key", "notify_webhook", "notify_command", "notify_apprise", "notify_key"):
         if value := found.settings[name].value:
             os.environ[f"{PREFIX}{name.upper()}"] = value
     return found

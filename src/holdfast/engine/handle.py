@@ -102,7 +102,7 @@ def open(  # noqa: A001 the public name is holdfast.open
     may take the run; `environment` names the variables whose values are recorded with runs;
     `secrets` says what to do with values that look secret and that nobody declared: `"redact"`
     (or what `$HOLDFAST_SECRETS` says), `"strict"`, or `SecretRules`. `notify` says who is told of
-    what waits in the inbox (else `$HOLDFAST_NOTIFY_WEBHOOK` and `$HOLDFAST_NOTIFY_COMMAND` do);
+    what waits in the inbox (else `$HOLDFAST_NOTIFY_WEBHOOK`, `…_COMMAND` and `…_APPRISE` do);
     by the rules of `retention` garbage is collected when the store is closed, at most once an hour;
     `checkpoint` and `durability` (else `$HOLDFAST_CHECKPOINT`, `$HOLDFAST_DURABILITY`) say how runs
     are saved whose agents do not;

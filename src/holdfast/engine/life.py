@@ -19,6 +19,7 @@ from holdfast.engine.faults import is_cancelled
 from holdfast.engine.fork import Fork, fork
 from holdfast.engine.hold import Holds
 from holdfast.engine.housekeeper import Housekeeper
+from holdfast.engine.inbox import Inbox
 from holdfast.engine.judge import Supposed
 from holdfast.engine.launch import Launcher
 from holdfast.engine.line import is_loop_running
@@ -49,11 +50,13 @@ if TYPE_CHECKING:
     import asyncio
 
     from holdfast.engine import supervise as supervising
+    from holdfast.engine import tell as telling
     from holdfast.engine import watch as watching
     from holdfast.engine.notify import Notifier
 else:
     asyncio = OnDemand("asyncio")
     supervising = OnDemand("holdfast.engine.supervise")  # It loads subprocess.
+    telling = OnDemand("holdfast.engine.tell")
     watching = OnDemand("holdfast.engine.watch")
 
 CALLED_OFF = (KeyboardInterrupt, SystemExit, Paused)
@@ -251,7 +254,16 @@ class Lives:
         """Recover the runs of the store whose processes are gone."""
         self._opened.records.revive()
         supervisor = self._supervisor()
-        return watching.Watcher(self._opened, supervisor, self._clock, find, terms).watch(plan)
+        watcher = watching.Watcher(
+            self._opened, supervisor, self._clock, find, terms, teller=self._teller()
+        )
+        return watcher.watch(plan)
+
+    def _teller(self) -> "telling.Teller | None":
+        if self.notifier is None:
+            return None
+        inbox = Inbox(self._opened, self._clock)
+        return telling.Teller(self.notifier, inbox.items, self._clock)
 
     def _supervisor(self) -> "supervising.Supervisor":
         rollbacks = self.rollbacks(self._points())

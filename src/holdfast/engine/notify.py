@@ -6,6 +6,7 @@ Whatever goes wrong is logged and never stops a run; `holdfast inbox notify` tri
 import datetime as dt
 import functools
 import hashlib
+import importlib.util
 import json
 import random
 import shlex
@@ -28,27 +29,33 @@ from holdfast.store.ledger import Ledger
 from holdfast.store.open import Opened
 
 if TYPE_CHECKING:
-    from holdfast.engine import deliver
+    from holdfast.engine import announce, deliver
 else:
+    announce = OnDemand("holdfast.engine.announce")  # It loads Apprise.
     deliver = OnDemand("holdfast.engine.deliver")  # It loads the network.
 
 ATTEMPTS = 3
 BASE_S, CAP_S = 0.2, 2.0
-WEBHOOK, COMMAND, KEY = (f"HOLDFAST_NOTIFY_{name}" for name in ("WEBHOOK", "COMMAND", "KEY"))
+WEBHOOK, COMMAND, APPRISE, KEY = (
+    f"HOLDFAST_NOTIFY_{name}" for name in ("WEBHOOK", "COMMAND", "APPRISE", "KEY")
+)
 _ENV = "env:"
 
 
 class Notify(msgspec.Struct, frozen=True, kw_only=True):
-    """Who is told of what waits for a person: a webhook, a command, or both.
+    """Who is told of what waits for a person: a webhook, a command, addresses of Apprise, or all.
 
     `command` is a list of words, or a text that is split as a shell would, without a shell; it
     gets the message as JSON on its standard input. `key` names the variable that holds the key
-    with which webhooks are signed, as `env:NAME`.
+    with which webhooks are signed, as `env:NAME`. `apprise` are addresses as Apprise takes them,
+    such as `mailto://…` or `slack://…`: a list, or a text with spaces between; it needs
+    `pip install holdfast[apprise]`.
     """
 
     webhook: str | None = None
     command: str | Sequence[str] | None = None
     key: str | None = None
+    apprise: str | Sequence[str] | None = None
 
     def __post_init__(self) -> None:
         """Refuse what cannot be meant, at the line where it was written."""
@@ -60,6 +67,9 @@ class Notify(msgspec.Struct, frozen=True, kw_only=True):
         if self.command is not None and not self.words:
             msg = "a command is at least one word"
             raise ValueError(msg)
+        if self.apprise is not None and not all("://" in each for each in self.addresses or "-"):
+            msg = "an address of Apprise is a URL such as mailto://… or slack://…"
+            raise ValueError(msg)
         if self.key is not None and not self.key.removeprefix(_ENV).isidentifier():
             msg = "the key of a webhook is named as env:NAME, the variable that holds it"
             raise ValueError(msg)
@@ -70,15 +80,22 @@ class Notify(msgspec.Struct, frozen=True, kw_only=True):
         command = self.command or ()
         return shlex.split(command) if isinstance(command, str) else list(command)
 
+    @property
+    def addresses(self) -> list[str]:
+        """The addresses of Apprise."""
+        given = self.apprise or ()
+        return given.split() if isinstance(given, str) else list(given)
+
 
 def from_environment(environ: Mapping[str, str]) -> Notify | None:
-    """What `$HOLDFAST_NOTIFY_WEBHOOK`, `…_COMMAND` and `…_KEY` say; None if nobody is told."""
-    webhook, command = environ.get(WEBHOOK), environ.get(COMMAND)
-    if not webhook and not command:
+    """What `$HOLDFAST_NOTIFY_WEBHOOK`, `…_COMMAND`, `…_APPRISE` and `…_KEY` say; None: nobody."""
+    webhook, command, apprise, key = (
+        environ.get(name) or None for name in (WEBHOOK, COMMAND, APPRISE, KEY)
+    )
+    if webhook is None and command is None and apprise is None:
         return None
     try:
-        key = environ.get(KEY) or None
-        return Notify(webhook=webhook or None, command=command or None, key=key)
+        return Notify(webhook=webhook, command=command, apprise=apprise, key=key)
     except ValueError as error:
         raise UsageError(f"$HOLDFAST_NOTIFY_…: {error}") from None
 
@@ -105,6 +122,9 @@ class Notifier:
     ) -> None:
         self._opened, self._clock, self._chance, self._notify = opened, clock, chance, notify
         self._key: str | None = None
+        if notify.apprise is not None and importlib.util.find_spec("apprise") is None:
+            msg = "Apprise is not installed: pip install 'holdfast[apprise]', or do without it"
+            raise UsageError(msg)
         if notify.key is not None:
             name = notify.key.removeprefix(_ENV)
             self._key = environ.get(name)
@@ -145,6 +165,8 @@ class Notifier:
             yield "webhook"
         if self._notify.command is not None:
             yield "command"
+        if self._notify.apprise is not None:
+            yield "apprise"
 
     def _deliver(self, item: Item, how: str, id_: str, ledger: Ledger) -> Told:
         """Try a few times; once it arrived, that is recorded, and it is not sent again."""
@@ -169,8 +191,10 @@ class Notifier:
         if how == "webhook":
             assert self._notify.webhook is not None
             deliver.post(self._notify.webhook, body, id_=id_, at=int(now), key=self._key)
-        else:
+        elif how == "command":
             deliver.call(self._notify.words, body)
+        else:
+            announce.announce(self._notify.addresses, *words(item, id_))
 
 
 def message(item: Item, delivery: str) -> bytes:
@@ -187,6 +211,13 @@ def message(item: Item, delivery: str) -> bytes:
     }
     whole = {"type": "inbox.waiting", "delivery": delivery, "data": data}
     return json.dumps(whole, ensure_ascii=False).encode("utf-8", "backslashreplace")
+
+
+def words(item: Item, delivery: str) -> tuple[str, str]:
+    """What people are told, as title and text; the delivery is the same for every attempt."""
+    options = f" ({', '.join(item.options)})" if item.options else ""
+    text = f"{item.text}{options}\nholdfast inbox show {item.id}\ndelivery {delivery}"
+    return f"run {item.run} waits: {item.kind}", text
 
 
 def _delivery(item: Item, how: str) -> str:

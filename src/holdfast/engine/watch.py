@@ -12,6 +12,7 @@ from holdfast.engine.agents import Agent
 from holdfast.engine.ask import still_waiting
 from holdfast.engine.order import Order
 from holdfast.engine.supervise import Supervisor, Terms
+from holdfast.engine.tell import Teller
 from holdfast.errors import HoldfastError, RunHeld, UnknownAgent
 from holdfast.model.run import Status
 from holdfast.store.open import Opened
@@ -37,10 +38,17 @@ class Watcher:
     """Watches one store. Agents are found by `find`, among the modules the operator named."""
 
     def __init__(
-        self, opened: Opened, supervisor: Supervisor, clock: Clock, find: Find, terms: Terms
+        self,
+        opened: Opened,
+        supervisor: Supervisor,
+        clock: Clock,
+        find: Find,
+        terms: Terms,
+        *,
+        teller: Teller | None = None,
     ) -> None:
         self._opened, self._supervisor, self._clock = opened, supervisor, clock
-        self._find, self._terms = find, terms
+        self._find, self._terms, self._teller = find, terms, teller
         self._lock = threading.Lock()
         self._working: dict[str, threading.Thread] = {}
         self._left_alone: dict[str, int] = {}
@@ -59,15 +67,24 @@ class Watcher:
             while True:
                 due = self._look()
                 looks += 1
+                if self._teller is not None:
+                    self._teller.look()
                 for run in due:
                     self._await_worker(plan.workers, damper)
                     self._begin(run)
                 if plan.is_once and looks > 1 and not due and not self._busy():
+                    self._tell_the_rest()
                     return dict(self._ended)
                 self._terms.rest(self._clock, FIRST_LOOK_S if looks == 1 else LOOK_S)
         finally:
             for thread in list(self._working.values()):
                 thread.join()
+
+    def _tell_the_rest(self) -> None:
+        """What began to wait a moment ago is told before the watch is over."""
+        if self._teller is not None:
+            self._teller.finish()
+            self._teller.tell()
 
     def _look(self) -> list[StoredRun]:
         """Runs that two looks in a row found without a holder, under the same epoch; oldest first.

@@ -54,7 +54,7 @@ class Spent(msgspec.Struct, frozen=True, array_like=True, tag=36):
 
 
 class Notified(msgspec.Struct, frozen=True, array_like=True, tag=37):
-    """People were told of an item of the inbox; `how` is webhook or command.
+    """People were told of an item of the inbox; `how` is webhook, command or apprise.
 
     `id` names the delivery: the same however often it was tried.
     """

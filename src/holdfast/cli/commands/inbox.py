@@ -176,6 +176,10 @@ def notify(
         str | None,
         typer.Option("--command", metavar="CMD", help="Run this with each item as JSON on stdin."),
     ] = None,
+    apprise: Annotated[
+        str | None,
+        typer.Option("--apprise", metavar="URL", help="Tell this address of Apprise (an extra)."),
+    ] = None,
     key: Annotated[
         str | None,
         typer.Option("--key", metavar="env:NAME", help="The variable with the webhook's key."),
@@ -188,12 +192,17 @@ def notify(
     output: Output = None,
     as_json: AsJson = False,
 ) -> int:
-    """Tell people of what waits and was not told yet: by webhook, by command, or both.
+    """Tell people of what waits and was not told yet: by webhook, by command, by Apprise.
 
     A run tells by itself when it begins to wait; this makes up for what did not arrive. An item
     that arrived is not sent again; each attempt for it bears the same `webhook-id`.
     """
-    flags = {"notify_webhook": webhook, "notify_command": command, "notify_key": key}
+    flags = {
+        "notify_webhook": webhook,
+        "notify_command": command,
+        "notify_apprise": apprise,
+        "notify_key": key,
+    }
     config = settings(store, output, as_json=as_json, more=flags)
     wait_s = None if every is None else _every(every)
     with open_store(config.store, must_exist=True) as found:
