@@ -121,6 +121,7 @@ def test_config_show_prints_each_value_with_its_origin(shop: Shop) -> None:
         ["output", "table", "default"],
         ["notify_webhook", "(none)", "default"],
         ["notify_command", "(none)", "default"],
+        ["notify_apprise", "(none)", "default"],
         ["notify_key", "(none)", "default"],
         ["secrets", "redact", "default"],
         ["checkpoint", "(none)", "default"],

@@ -74,7 +74,7 @@ class Inbox:
             for each in asked:
                 if self._key(run, each.id) not in words:
                     yield self._question(run, each)
-        if run.body.status in STOPPED:
+        if run.body.status in STOPPED or run.body.undos_left:
             for item in trouble(reader, run):
                 if self._key(run, item.id) not in self._ledger(run).read().words:
                     yield item

@@ -14,11 +14,13 @@ APPROVAL = "approval"
 DOUBT = "doubt"
 BLOCK = "block"
 ESCALATION = "escalation"
+UNDO = "undo"
 
 HAPPENED = "happened"
 NOT_DONE = "not done"
 ALLOW = "allow"
 DISMISS = "dismiss"
+RETRY, BY_HAND, STANDS = "retry", "undone", "stands"
 NAME_CHARS_MAX = 200
 
 
@@ -26,9 +28,10 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
     """One thing that waits for a person, or waited.
 
     `kind` is question, approval, doubt (an effect that may have happened), block (one that the
-    fence stopped) or escalation (a run that nothing may recover by itself); `state` is open,
-    answered, approved, rejected or expired; `arguments` are those of the effect that is to be
-    approved or is in doubt. Times are seconds since 1970.
+    fence stopped), undo (one that a rollback could not take back) or escalation (a run that
+    nothing may recover by itself); `state` is open, answered, approved, rejected or expired;
+    `arguments` are those of the effect that is to be approved or is in doubt. Times are seconds
+    since 1970.
     """
 
     id: str

@@ -54,7 +54,7 @@ class RollbackPlan:
     children: list[str] = field(default_factory=list)
     seconds: float | None = None
     cost_usd: float | None = None
-    _apply: Callable[["RollbackPlan", "Said"], Rolled] = field(repr=False, compare=False)
+    _apply: "Apply" = field(repr=False, compare=False)
 
     def apply(
         self,
@@ -80,6 +80,34 @@ class RollbackPlan:
 
     def __str__(self) -> str:
         return "\n".join(_told(self))
+
+
+Apply = Callable[[RollbackPlan, Said], Rolled]
+"""How a plan is carried out."""
+
+
+def unfinished(
+    run: str, to: str, effects: list[Taken], apply: Apply, *, at: tuple[int, list[str] | None]
+) -> RollbackPlan:
+    """The plan of what was cut off: what is left of it; nothing more is lost.
+
+    `at` are the turn it goes to (-1: none) and the sections that go back, if not all.
+    """
+    turn, only = at
+    return RollbackPlan(
+        run=run,
+        to=to,
+        turn=turn if turn >= 0 else None,
+        turns_lost=0,
+        seconds_lost=None,
+        tokens_in=None,
+        tokens_out=None,
+        only=only,
+        changes=[],
+        effects=effects,
+        is_unfinished=True,
+        _apply=apply,
+    )
 
 
 def _told(plan: RollbackPlan) -> Iterator[str]:

@@ -13,12 +13,14 @@ from holdfast.engine.fork import Cut, left_open
 from holdfast.engine.hold import Holds
 from holdfast.engine.launch import Launcher
 from holdfast.engine.losses import Loss, losses, named
-from holdfast.engine.plan import RollbackPlan, Said
+from holdfast.engine.plan import RollbackPlan, Said, unfinished
 from holdfast.engine.points import Points
 from holdfast.engine.restore import rows_at, state_at
+from holdfast.engine.retake import Retakes
 from holdfast.engine.returning import go_back
 from holdfast.engine.takeback import TakeBack
 from holdfast.engine.targets import Targets
+from holdfast.engine.unsettled import may_be_retried
 from holdfast.errors import RollbackUnfinished, UnknownCheckpoint, UsageError
 from holdfast.model.branches import RolledBack, Settled, Undoing
 from holdfast.model.ids import Point, point_id
@@ -50,11 +52,12 @@ class Rollbacks:
         self._opened, self._points, self._launcher = opened, points, launcher
         self._reader, self._clock, self._holds = opened.reader, clock, holds
         self._targets = Targets(opened.reader, points)
+        self._retakes = Retakes(opened, launcher, clock, holds)
 
     def plan(self, run: Run, to: str | None, only: Sequence[str] | None) -> RollbackPlan:
         """What a rollback to a point would do; of one that was cut off, what is left to do."""
         if run.body.status is Status.ROLLING_BACK:
-            return self._rest(run)
+            return self._rest_of_retakes(run) if self._retakes.is_cut(run) else self._rest(run)
         if to is None:
             msg = "say where to: a checkpoint, a turn, newest-valid or before:KEY"
             raise UsageError(msg)
@@ -223,11 +226,21 @@ class Rollbacks:
             note[how] = [each.effect for each in effects if each.how == how]
         delta = self._delta(rolled, note)
         settled = Settled(now, rolled.turn, delta, values.encode(note))
-        body = replace(writer.run.body, status=Status.RUNNING)
+        left = writer.run.body.undos_left + self._failed(rolled, effects)
+        body = replace(writer.run.body, status=Status.RUNNING, undos_left=left)
         _, ticket = writer.submit([settled], body=body)
         failpoint.reach("rollback.settling")
         writer.finish(ticket)
         failpoint.reach("rollback.settled")
+
+    def _failed(self, rolled: RolledBack, effects: Sequence[Taken]) -> int:
+        """How many effects could not be taken back, and may be later."""
+        takes = {take.key: take for take in rolled.takes}
+        return sum(
+            each.how in ("impossible", "unknown") and may_be_retried(self._reader, takes[each.key])
+            for each in effects
+            if each.key in takes
+        )
 
     def _delta(self, rolled: RolledBack, note: dict[str, Any]) -> bytes | None:
         """The note, and sections that go back, as a change of the state at the end of a turn."""
@@ -258,20 +271,28 @@ class Rollbacks:
         done = {entry.key: entry for entry in over if isinstance(entry, Undone)}
         source = (rolled.source, rolled.source_index)
         effects = [_taken(named(self._reader, take), done.get(take.key)) for take in rolled.takes]
-        return RollbackPlan(
-            run=run.body.id,
-            to=point_id(run.body.id, source),
-            turn=rolled.turn if rolled.turn >= 0 else None,
-            turns_lost=0,
-            seconds_lost=None,
-            tokens_in=None,
-            tokens_out=None,
-            only=rolled.only,
-            changes=[],
-            effects=effects,
-            is_unfinished=True,
-            _apply=lambda plan, _said: self._resume(run, plan),
+        return unfinished(
+            run.body.id,
+            point_id(run.body.id, source),
+            effects,
+            lambda plan, _said: self._resume(run, plan),
+            at=(rolled.turn, rolled.only),
         )
+
+    def _rest_of_retakes(self, run: Run) -> RollbackPlan:
+        """The same where it was failed undos, tried again, that were cut off."""
+
+        def resume(plan: RollbackPlan, _said: Said) -> Rolled:
+            effects = self._retakes.resume(run)
+            head = run.row.head
+            return Rolled(run=plan.run, to=plan.to, branch=head, safety=None, effects=effects)
+
+        id_ = run.body.id
+        return unfinished(id_, id_, self._retakes.rest(run), resume, at=(-1, None))
+
+    def retry(self, run: Run, key: str | None, *, is_by_hand: bool = False) -> list[Taken]:
+        """Try again to take back what rollbacks of the run could not."""
+        return self._retakes.retry(run, key, is_by_hand=is_by_hand)
 
     def _resume(self, run: Run, plan: RollbackPlan) -> Rolled:
         with self._holds.hold(run) as present:

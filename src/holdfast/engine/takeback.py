@@ -36,7 +36,7 @@ GONE = object()
 """What a probe found: the world does not hold the effect."""
 
 
-class _Unknown(Exception):
+class Unknown(Exception):
     """It cannot be told whether the effect stands."""
 
 
@@ -75,7 +75,7 @@ class TakeBack:
             how = self._try(take, was_cut=was_cut)
         except StoreError:
             raise
-        except _Unknown as unknown:
+        except Unknown as unknown:
             how, error = "unknown", unknown.__cause__ or unknown
         except (HoldfastError, Exception) as failed:  # noqa: BLE001 recorded and reported
             how, error = "impossible", failed
@@ -114,7 +114,7 @@ class TakeBack:
             if fn is None:
                 continue
             if was_cut and held is None and not handlers.takes_key(fn):
-                raise _Unknown("it was cut off while it was being taken back")
+                raise Unknown("it was cut off while it was being taken back")
             self._record(Undoing(case.key, how, self._clock.now()))
             failpoint.reach("undo.calling")
             try:
@@ -137,16 +137,16 @@ class TakeBack:
         try:
             found = handlers.call(case.spec.probe, case.bound, case.key)
         except Exception as error:
-            raise _Unknown("its probe cannot tell") from error
+            raise Unknown("its probe cannot tell") from error
         return GONE if found is None else found
 
     def _is_over(self, case: _Case, error: Exception) -> bool:
-        """Whether an undo that raised did its work; `_Unknown` where nothing can tell."""
+        """Whether an undo that raised did its work; `Unknown` where nothing can tell."""
         if isinstance(error, (NotDone, *case.spec.not_done)):
             return False
         held = self._probe(case)
         if held is None:
-            raise _Unknown("its undo raised") from error
+            raise Unknown("its undo raised") from error
         return held is GONE
 
     def _record(self, entry: Entry) -> None:

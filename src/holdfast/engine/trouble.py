@@ -1,10 +1,21 @@
-"""Runs that stopped for a person to look at, as items of the inbox: escalations and blocks."""
+"""What a person has to look at, as items of the inbox: escalations, blocks, failed undos."""
 
 import hashlib
 from collections.abc import Iterator, Sequence
 
 from holdfast.engine.faults import to_exception
-from holdfast.engine.item import ALLOW, BLOCK, DISMISS, ESCALATION, Item
+from holdfast.engine.item import (
+    ALLOW,
+    BLOCK,
+    BY_HAND,
+    DISMISS,
+    ESCALATION,
+    RETRY,
+    STANDS,
+    UNDO,
+    Item,
+)
+from holdfast.engine.unsettled import last_word, unsettled, why_left
 from holdfast.errors import Blocked
 from holdfast.model.decision import Action
 from holdfast.model.journal import Decided, Entry, Failed
@@ -16,7 +27,11 @@ STOPPED = (Status.FAILED, Status.DIVERGED, Status.BLOCKED)
 
 
 def trouble(reader: Reader, run: Run) -> Iterator[Item]:
-    """What a person has to look at in a run that has stopped; known by its newest row."""
+    """What a person has to look at in a run that has stopped, or that a rollback left undone."""
+    if run.body.undos_left and run.body.status is not Status.ROLLING_BACK:
+        yield from _left_undone(reader, run)
+    if run.body.status not in STOPPED:
+        return
     placed = reader.row(reader.end(run.row.head))
     if run.body.status is Status.BLOCKED:
         yield from _block(run, placed.row.entries)
@@ -38,6 +53,21 @@ def trouble(reader: Reader, run: Run) -> Iterator[Item]:
                 options=[DISMISS],
                 since=entry.at,
             )
+
+
+def _left_undone(reader: Reader, run: Run) -> Iterator[Item]:
+    """Effects that a rollback was to take back and could not."""
+    for lost in unsettled(reader, run):
+        taken, said = lost.taken, last_word(reader, run, lost.taken.key)
+        why = why_left(reader, run, taken)
+        yield Item(
+            id=taken.key,
+            kind=UNDO,
+            run=run.body.id,
+            text=f"{taken.effect} was to be undone and stands ({why})",
+            options=[RETRY, BY_HAND, STANDS],
+            since=lost.meant.at if said is None else said.at,
+        )
 
 
 def _block(run: Run, entries: Sequence[Entry]) -> Iterator[Item]:

@@ -10,7 +10,18 @@ from holdfast.engine.agents import Agent
 from holdfast.engine.fork import Fork
 from holdfast.engine.hold import PAUSE_S, patience_s
 from holdfast.engine.inbox import Inbox, verdict_of
-from holdfast.engine.item import BLOCK, DOUBT, Item, Word, check, name_of
+from holdfast.engine.item import (
+    BLOCK,
+    BY_HAND,
+    DOUBT,
+    RETRY,
+    STANDS,
+    UNDO,
+    Item,
+    Word,
+    check,
+    name_of,
+)
 from holdfast.engine.life import Lives
 from holdfast.engine.naming import point_name, run_id
 from holdfast.engine.order import Order
@@ -199,6 +210,14 @@ class Verbs(Readings):
         self._refuse_if_closed()
         return self._lives.rollbacks(self._points).take_back(self._found(id), reason)
 
+    def retry_undos(self, id: str, *, key: str | None = None) -> list[Taken]:  # noqa: A002 the public word
+        """Try again to take back what rollbacks of a run could not; or the effect with this key.
+
+        Returns what came of each. An effect that the run uses again is left as it is.
+        """
+        self._refuse_if_closed()
+        return self._lives.rollbacks(self._points).retry(self._found(id), key)
+
     def resolve(
         self,
         id: str,  # noqa: A002 the public word
@@ -232,8 +251,9 @@ class Verbs(Readings):
         """Answer what waits in the inbox under `id`, or under an id that begins so.
 
         A question takes its answer; an effect in doubt takes "happened", with its outcome, or
-        "not done"; one that the fence stopped takes "allow", an escalation "dismiss". The first
-        answer stands. `by` is who says it, else the user of this process.
+        "not done"; one that the fence stopped takes "allow", an escalation "dismiss"; one that a
+        rollback could not take back "retry", "undone" (by hand) or "stands". The first answer
+        stands. `by` is who says it, else the user of this process.
         """
         self._refuse_if_closed()
         return self._said(self._inbox.find(id), Word(what="answered", value=value, by=by), outcome)
@@ -263,6 +283,13 @@ class Verbs(Readings):
         run = self._found(item.run)
         if item.kind == DOUBT:
             self._lives.resolve(run, verdict_of(item, word, outcome))
+        elif item.kind == UNDO:
+            check(item, word, outcome)
+            if word.value != STANDS:
+                by_hand = word.value == BY_HAND
+                self._lives.rollbacks(self._points).retry(run, item.id, is_by_hand=by_hand)
+            if word.value != RETRY:
+                self._inbox.say(run, item, word)
         elif item.kind == BLOCK:
             check(item, word, outcome)
             reason = f"allowed by {name_of(word.by)}"

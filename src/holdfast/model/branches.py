@@ -71,3 +71,24 @@ class Returned(msgspec.Struct, frozen=True, array_like=True, tag=24):
     at: float
     of: int
     reason: str | None
+
+
+class Retaking(msgspec.Struct, frozen=True, array_like=True, tag=58):
+    """Effects that a rollback could not take back are tried again; `takes` are in order.
+
+    `status`, `ended` and `error` are how the run stands, and will again. `is_by_hand`: a person
+    took them back, and says so.
+    """
+
+    at: float
+    takes: list[Take]
+    status: str
+    ended: float | None
+    error: str | None
+    is_by_hand: bool = False
+
+
+class Retaken(msgspec.Struct, frozen=True, array_like=True, tag=59):
+    """What was tried again is over; the run stands as it stood before."""
+
+    at: float

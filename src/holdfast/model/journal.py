@@ -8,7 +8,16 @@ from typing import TypeAlias
 
 import msgspec
 
-from holdfast.model.branches import Allowed, Forked, Returned, RolledBack, Settled, Undoing
+from holdfast.model.branches import (
+    Allowed,
+    Forked,
+    Retaken,
+    Retaking,
+    Returned,
+    RolledBack,
+    Settled,
+    Undoing,
+)
 from holdfast.model.cadence import Cadence, Pace
 from holdfast.model.decision import Decision
 from holdfast.model.failure import Failure
@@ -361,7 +370,7 @@ class Pruned(msgspec.Struct, frozen=True, array_like=True, tag=40):
 Entry: TypeAlias = (
     Started | Resumed | Answer | Raised | Noted | Intended | Happened | Declined
     | TurnEnded | LoopLeft | Based | Saved | Kept | Finished | Failed | Redone | Forked
-    | Undone | Allowed | RolledBack | Undoing | Settled | Returned
+    | Undone | Allowed | RolledBack | Undoing | Settled | Returned | Retaking | Retaken
     | Opened | Aborted | Questioned | Answered | Said | Spent | Notified
     | Declared | Degraded | Pruned | Streamed | Spawned
     | Retried | Decided | Interrupted

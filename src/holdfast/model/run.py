@@ -59,7 +59,10 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class RunBody(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What the catalog keeps of a run; sealed as one body so that it can be encrypted whole."""
+    """What the catalog keeps of a run; sealed as one body so that it can be encrypted whole.
+
+    `undos_left` counts effects that rollbacks were to take back and could not.
+    """
 
     id: str
     agent: str
@@ -71,6 +74,7 @@ class RunBody(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     holder: Holder
     error: str | None = None
     origin: Origin | None = None
+    undos_left: int = 0
 
 
 class RunInfo(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,14 +4,25 @@ import datetime as dt
 
 from msgspec.structs import replace
 
-from holdfast.model.branches import Allowed, Forked, Returned, RolledBack, Settled, Undoing
+from holdfast.model.branches import (
+    Allowed,
+    Forked,
+    Retaken,
+    Retaking,
+    Returned,
+    RolledBack,
+    Settled,
+    Undoing,
+)
 from holdfast.model.ids import branch_of
 from holdfast.model.journal import Undone
 from holdfast.report.event import Event
 from holdfast.report.shown import shown
 from holdfast.store.chunks import length
 
-Branched = Forked | Undone | Allowed | RolledBack | Undoing | Settled | Returned
+Branched = (
+    Forked | Undone | Allowed | RolledBack | Undoing | Settled | Returned | Retaking | Retaken
+)
 
 
 def branched(entry: Branched, row: str) -> Event:
@@ -34,6 +45,12 @@ def branched(entry: Branched, row: str) -> Event:
             event = replace(
                 event, kind="rolled back", name=name, turn=_turn(entry.turn), value=entry.reason
             )
+        case Retaking():
+            who = "by hand" if entry.is_by_hand else "by their handlers"
+            name = f"{len(entry.takes)} of an earlier rollback, {who}"
+            event = replace(event, kind="taking back again", name=name)
+        case Retaken():
+            event = replace(event, kind="taken back again")
         case Settled():
             event = replace(event, kind="settled", turn=_turn(entry.turn), value=shown(entry.note))
         case Returned():

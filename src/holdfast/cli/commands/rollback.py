@@ -19,6 +19,7 @@ from holdfast.engine.handle import open as open_store
 from holdfast.errors import UsageError
 from holdfast.model.rollback import Taken
 from holdfast.model.run import RunInfo
+from holdfast.policy.effects import TAKEN_BACK
 
 CLOSING = closing(
     (
@@ -28,10 +29,13 @@ CLOSING = closing(
         "holdfast rollback run-42 --to newest-valid --app shop",
         "holdfast rollback run-42 --to 7 --only memory --yes",
         "holdfast rollback run-42 --undo --yes",
+        "holdfast rollback run-42 --retry --app shop",
     ),
     (0, 1, 2, 3, 7, 8),
 )
 COLUMNS = ("effect", "key", "came to", "why")
+EXIT_LEFT = 8
+UNDOES = "--undo goes back to the branch before"
 GOES_BACK = "the head of run {} goes back to the branch that its last rollback left"
 
 To = Annotated[
@@ -48,6 +52,9 @@ Only = Annotated[
 ]
 Undo = Annotated[
     bool, typer.Option("--undo", help="Go back to the branch that the last rollback left.")
+]
+Again = Annotated[
+    bool, typer.Option("--retry", help="Try again the undos that failed; nothing else changes.")
 ]
 ForkEffects = Annotated[
     bool, typer.Option("--fork-effects", help="What still stands may be done again: no fence.")
@@ -77,6 +84,7 @@ def rollback(
     to: To = None,
     only: Only = None,
     undo: Undo = False,
+    retry: Again = False,
     fork_effects: ForkEffects = False,
     reason: Annotated[str | None, typer.Option(metavar="TEXT", help="Why; recorded.")] = None,
     wait: Wait = "30s",
@@ -97,9 +105,9 @@ def rollback(
     next call. A supervised or watched run then goes on by itself, any other ends with status 8.
     """
     config = settings(store, output, app, as_json=as_json)
-    if undo and (to is not None or only):
-        msg = "--undo goes back to the branch before; it takes neither --to nor --only"
-        raise UsageError(msg)
+    if (undo or retry) and (to is not None or only):
+        what = "--retry tries failed undos again" if retry else UNDOES
+        raise UsageError(f"{what}; it takes neither --to nor --only")
     with opened(config.store) as found:
         run = find_run(found.reader, id, config.store).body.id
     apps.load(config.app)
@@ -107,6 +115,8 @@ def rollback(
         to=to, only=only, is_undo=undo, is_free=fork_effects, reason=reason, is_agreed=yes
     )
     with open_store(config.store, must_exist=True) as handle:
+        if retry:
+            return _retry(handle, config, run)
         if dry_run:
             return _show(handle, config, run, asked)
         if not undo:
@@ -165,6 +175,17 @@ def _undo(handle: Store, config: Config, run: str, asked: Asked) -> int:
         grids += ["these effects of it were taken back, and are not done again:", _grid(gone)]
     emit(config.output, document=told, lines=[told], grids=grids)
     return 0
+
+
+def _retry(handle: Store, config: Config, run: str) -> int:
+    """Nothing is lost by it: what is done was agreed to when the run was rolled back."""
+    effects = handle.retry_undos(run)
+    told = {"run": run, "effects": msgspec.to_builtins(effects)}
+    left = sum(each.how not in TAKEN_BACK for each in effects)
+    done = f"{len(effects) - left} of {len(effects)} were taken back"
+    grids: list[Grid | str] = [_grid(effects), done] if effects else ["no undo of it has failed"]
+    emit(config.output, document=told, lines=[told], grids=grids)
+    return EXIT_LEFT if left else 0
 
 
 def _grid(effects: Sequence[Taken]) -> Grid:

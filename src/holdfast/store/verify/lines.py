@@ -67,9 +67,9 @@ class Lines:
     def _roll(self, branch: int, row: journal.Row) -> None:
         """Whether a rollback that began on a branch is over."""
         for entry in row.entries:
-            if isinstance(entry, branches.RolledBack):
+            if isinstance(entry, branches.RolledBack | branches.Retaking):
                 self.rolling.add(branch)
-            elif isinstance(entry, branches.Settled):
+            elif isinstance(entry, branches.Settled | branches.Retaken):
                 self.rolling.discard(branch)
 
     def _fits(self, branch: int, id_: int, row: journal.Row) -> bool:
