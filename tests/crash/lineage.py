@@ -15,9 +15,11 @@ from typing import Any
 
 import holdfast
 from holdfast import failpoint
+from holdfast.clock import SystemClock
 
-RUN, FORK = "run", "fork"
+RUN, FORK, BUYER = "run", "fork", "buyer"
 TURNS = 4
+WISH_S = 0.5
 LIFE_S_MAX = 60
 
 place = Path()
@@ -83,12 +85,14 @@ def mail(to: str, text: str, idempotency_key: str = "") -> str:
 
 
 def unwrap(outcome: str, what: str) -> None:
-    raise holdfast.NotDone(f"{what} is sealed")
+    if not (place / "unsealed").exists():
+        raise holdfast.NotDone(f"{what} is sealed")
+    note(f"undo {what}")
 
 
 @holdfast.effect(undo=unwrap, key="what", idempotent=True)
 def wrap(what: str) -> str:
-    """Its undo fails."""
+    """Its undo fails until somebody breaks the seal."""
     return what
 
 
@@ -126,6 +130,69 @@ def roll_back(store: holdfast.Store) -> None:
         store.plan_rollback(RUN, to=0).apply()
 
 
+def roll_back_in_a_pause(store: holdfast.Store) -> None:
+    info = store.get(RUN)
+    if info.status is holdfast.Status.ROLLING_BACK:
+        store.plan_rollback(RUN).apply()
+    elif info.branch == 1:
+        store.plan_rollback(RUN, to=0).apply(pause=True)
+
+
+def undo_again(store: holdfast.Store) -> None:
+    """Try failed undos again, or go on with what was cut off."""
+    (place / "unsealed").touch()
+    if store.get(RUN).status is holdfast.Status.ROLLING_BACK:
+        store.plan_rollback(RUN).apply()
+    else:
+        store.retry_undos(RUN)
+
+
+def undo_by_hand(store: holdfast.Store) -> None:
+    """A person says so; whoever was cut off while saying it says it again."""
+    if store.get(RUN).status is holdfast.Status.ROLLING_BACK:
+        store.plan_rollback(RUN).apply()
+    for item in store.inbox():
+        if item.kind == "undo":
+            store.answer(item.id, "undone", by="ann")
+
+
+@holdfast.effect(approve=True, key="what")
+def buy(what: str, idempotency_key: str = "") -> str:
+    note(f"do buy {what} {idempotency_key}")
+    return what
+
+
+@holdfast.agent
+def buyer(run: holdfast.Run) -> str:
+    for _ in run.turns():
+        return buy("kelp")
+    raise AssertionError
+
+
+def ask(store: holdfast.Store) -> None:
+    try:
+        store.run(buyer, id=BUYER)
+    except holdfast.Waiting:
+        return
+    raise AssertionError
+
+
+def approve(store: holdfast.Store) -> None:
+    for item in store.inbox():
+        if item.kind == "approval":
+            store.approve(item.id, by="ann")
+
+
+def go_shopping(store: holdfast.Store) -> None:
+    """A person who looks at the world settles what is in doubt."""
+    try:
+        store.run(buyer, id=BUYER)
+    except holdfast.InDoubt as doubt:
+        happened = any(line.endswith(doubt.key) for line in log())
+        store.resolve(BUYER, doubt.key, happened=happened, outcome="kelp" if happened else None)
+        store.run(buyer, id=BUYER)
+
+
 def fork(store: holdfast.Store) -> None:
     if FORK not in {info.id for info in store.runs()}:
         store.fork(RUN, at=0, new_id=FORK)
@@ -156,6 +223,8 @@ def go_on(store: holdfast.Store, run: str) -> None:
             happened = any(line.endswith(doubt.key) for line in log())
             outcome = outcomes[doubt.effect] if happened else None
             store.resolve(run, doubt.key, happened=happened, outcome=outcome)
+        except holdfast.Paused:
+            SystemClock().sleep(WISH_S)  # Of somebody who was killed: it counts for a moment.
         else:
             return
 
@@ -177,6 +246,12 @@ ACTS: dict[str, Callable[[holdfast.Store], object]] = {
     "go on with the fork": lambda store: go_on(store, FORK),
     "allow": allow,
     "go back": go_back,
+    "roll back in a pause": roll_back_in_a_pause,
+    "undo again": undo_again,
+    "undo by hand": undo_by_hand,
+    "ask": ask,
+    "approve": approve,
+    "buy": go_shopping,
     "cancel": cancel,
     "revive": revive,
 }

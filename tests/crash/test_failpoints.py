@@ -46,6 +46,7 @@ ELSEWHERE = {
     *("fence.opening", "fence.opened", "effect.adopting", "effect.adopted"),
     *("doubt.adopting", "doubt.adopted", "rollback.moving", "rollback.moved"),
     *("undo.failed", "rollback.settling", "rollback.settled", "wish.writing", "wish.written"),
+    *("retake.saying", "retake.said", "retake.settling", "retake.settled"),
     *("supervise.starting", "supervise.started", "supervise.ended", "supervise.decided"),
     *("escalation.recording", "escalation.recorded"),
     *("gc.removing", "gc.removed", "gc.deleting", "gc.deleted", "gc.pruning", "gc.pruned"),

@@ -169,9 +169,13 @@ def test_what_goes_on_by_undoing_the_rollback_is_used_too(stage: Stage) -> None:
 
 def test_a_run_at_work_is_not_touched(stage: Stage) -> None:
     roll_back(stage)
-    with stage.open() as store, stage.open() as other:
-        with other.paused(RUN), pytest.raises(holdfast.RunHeld):
-            store.retry_undos(RUN)
+    with (
+        stage.open() as store,
+        stage.open() as other,
+        other.paused(RUN),
+        pytest.raises(holdfast.RunHeld),
+    ):
+        store.retry_undos(RUN)
     assert ["place a", "place b"] == log
 
 

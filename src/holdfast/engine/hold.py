@@ -21,7 +21,7 @@ from holdfast.store.reader import Run
 
 PAUSE_S = 30.0
 """How long whoever works on a run may take to let it go, unless said otherwise."""
-COUNTS_S, RENEW_S = 5.0, 1.0
+COUNTS_S, RENEW_S = 3.0, 1.0
 """How long a wish to pause counts, and how often it is renewed while it is waited for."""
 LOOK_S = 0.05
 
@@ -51,6 +51,8 @@ class Holds:
         if not self._opened.leases.take(run.row.no):
             raise self._held(run)
         with self._beating(run):
+            # What was cut off may have left a wish; whoever is alive and waits renews his.
+            wishes.resume(self._opened, run.row.no)
             yield self._now(run)
 
     @contextlib.contextmanager

@@ -44,7 +44,7 @@ class Teller:
         self._wait_s = EVERY_S if is_sound else min(EVERY_S_MAX, 2 * self._wait_s)
         self._due = self._clock.monotonic() + self._wait_s
 
-    def finish(self) -> None:
+    def join(self) -> None:
         """Wait for what is under way."""
         if self._thread is not None:
             self._thread.join()

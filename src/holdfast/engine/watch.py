@@ -83,7 +83,7 @@ class Watcher:
     def _tell_the_rest(self) -> None:
         """What began to wait a moment ago is told before the watch is over."""
         if self._teller is not None:
-            self._teller.finish()
+            self._teller.join()
             self._teller.tell()
 
     def _look(self) -> list[StoredRun]:
