@@ -110,8 +110,12 @@ def _invoke(wait: Invoke) -> object:
             return within(limit, lambda: _invoke(Invoke(frame, wait.fn, wait.args, wait.kwargs)))
     here = context.frame.set(wait.frame)
     guard = inside.set(wait.frame.function)
+    pacer = wait.frame.session.pacer
     try:
-        with wait.frame.session.pacer.standing_still():
+        if pacer.is_timed:
+            with pacer.standing_still():
+                result = interpose.call(wait.frame, wait.fn, wait.args, wait.kwargs)
+        else:
             result = interpose.call(wait.frame, wait.fn, wait.args, wait.kwargs)
     finally:
         inside.reset(guard)

@@ -12,6 +12,7 @@ class Saving(Protocol):
 
     is_given: bool
     is_lazy: bool
+    is_timed: bool
 
     def end_turn(self, turn: int) -> bool:
         """A turn ends: whether that is a checkpoint."""

@@ -59,7 +59,11 @@ class Pacer:
 
     def end_turn(self, turn: int) -> bool:
         """A turn ends: whether that is a checkpoint; snapshots that are due ride along."""
-        session, at = self._session, self._progress()
+        session = self._session
+        if not self.is_given and not self._snapshots:
+            self._sides = session.book.sides
+            return False
+        at = self._progress()
         for why, only in self._due_snapshots(at, turn):
             self._snap(why, only, turn)
         found = due(self._cadence, self._since[None], at, turn=turn, controller=self._controller)

@@ -168,8 +168,9 @@ class Session:
 
     def close_scope(self, scope: int) -> None:
         """The scope is over; answers that nobody asked for stop the run as diverged."""
-        for stream in [each for each in self.streams if each.call.scope == scope]:
-            stream.leave()
+        if self.streams:
+            for stream in [each for each in self.streams if each.call.scope == scope]:
+                stream.leave()
         try:
             self.book.close(scope)
         except Diverged as error:
@@ -210,7 +211,8 @@ class Session:
         with self.lock:
             if self.is_over:
                 self._refuse_if_over()
-            self.spill()  # What the agent has read stands before what it does next.
+            if self.streams:
+                self.spill()  # What the agent has read stands before what it does next.
             self._pending += [*before, entry] if before else [entry]
             return self._submit(intents, body)
 

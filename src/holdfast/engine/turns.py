@@ -153,7 +153,9 @@ class Loops:
 
     def end_turn(self, loop: int) -> None:
         """The open turn is over; its changes ride along with the next commit."""
-        self._session.refuse_if_stopped()
+        session = self._session
+        if session.stopped is not None or session.is_over:
+            session.refuse_if_stopped()
         self._end(loop, is_loop_over=False)
 
     def _end(self, loop: int, *, is_loop_over: bool) -> None:
