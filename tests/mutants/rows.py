@@ -28,7 +28,7 @@ ROWS = [
         f"{HASHED}test_every_bit_of_a_row_counts",
         (
             CHAIN,
-            "    if not is_whole or row.mac != row_mac(store_id, row.id, before, row.body):",
+            "    if not is_whole or mac != row_mac(store_id, id_, before, body):",
             "    if not is_whole:",
         ),
     ),
