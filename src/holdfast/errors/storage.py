@@ -62,7 +62,10 @@ class StoreClosed(StoreError):
 class StoreUnwritable(StoreError):
     """The disk is full, read-only or failing; what was acknowledged is kept."""
 
-    remedy = "free space or repair the disk, then restart the run: it continues where it was"
+    remedy = (
+        "free space or repair the disk, then do it again: a run that is restarted continues where "
+        "it was"
+    )
 
     def __init__(self, path: str, why: str) -> None:
         super().__init__(path, why)

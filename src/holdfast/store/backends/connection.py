@@ -1,6 +1,7 @@
 """A connection to the database file: settings read back, schema compared, foreign errors named."""
 
 import contextlib
+import os
 import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,6 +12,8 @@ from holdfast.store.backends.schema import FORMAT, SEALED, SEALED_TABLES, TABLES
 
 APPLICATION = 0x484F4C44
 """`HOLD`: says whose file it is."""
+
+PAGE_BYTES = 4096
 
 PRAGMAS: dict[str, int | str] = {
     "journal_mode": "wal",
@@ -158,9 +161,20 @@ def translate(error: Exception, file: Path) -> StoreError:
             return StoreUnwritable(str(file.parent), "the disk is full")
         case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_PERM:
             return StoreUnwritable(str(file.parent), str(error))
+        case sqlite3.SQLITE_IOERR if _is_full(file.parent):  # Where its log could not grow.
+            return StoreUnwritable(str(file.parent), "the disk is full")
         case sqlite3.SQLITE_IOERR:
             return StoreUnwritable(str(file.parent), f"the disk reported an error ({error})")
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
             return StoreBusy(str(file.parent), 5.0)
         case _:
             return Damaged(str(file), str(error))
+
+
+def _is_full(place: Path) -> bool:
+    """Whether not one page more fits on the disk."""
+    try:
+        found = os.statvfs(place)
+    except OSError:
+        return False
+    return found.f_bavail * found.f_frsize < PAGE_BYTES
