@@ -15,14 +15,14 @@ from holdfast.testing.world import World
 from tests.tidy.source import failpoints
 
 CALLS = (
-    *("step.", "effect.", "stream.", "checkpoint.", "critical.", "ledger."),
+    *("step.", "effect.", "stream.", "child.", "checkpoint.", "critical.", "ledger."),
     *("turn.", "run.", "arun."),
 )
 SAME_MOMENT = {
     *("step.recording", "effect.recording", "effect.declining", "turn.ending", "ledger.opening"),
     *("ledger.opened", "run.creating", "run.taking", "run.taken", "effect.probing"),
     *("effect.probed", "effect.adopting", "effect.adopted", "run.failing", "run.failed"),
-    *("stream.recording", "stream.ending"),
+    *("stream.recording", "stream.ending", "child.beginning", "child.recording"),
     *("run.admitting", "run.admitted", "run.branching", "run.branched"),
     *("run.forking", "run.forked"),
 }
@@ -139,6 +139,28 @@ def test_a_stream_killed_on_its_way_is_continued(crash_everywhere: CrashEverywhe
 
     assert "kelp holds fast" == survived.result
     assert {"stream.recorded:2", "stream.ended:1"} <= set(survived.kills)
+
+
+def test_an_effect_of_a_child_is_settled_too(
+    crash_everywhere: CrashEverywhere, crash_world: World
+) -> None:
+    @holdfast.effect
+    def pay(order: str) -> str:
+        crash_world.do("pay", order)
+        return f"receipt of {order}"
+
+    @holdfast.agent
+    def clerk(_: holdfast.Run, order: str) -> str:
+        return pay(order)
+
+    @holdfast.agent
+    def chief(run: holdfast.Run) -> str:
+        return str(run.child(clerk, "order-1"))
+
+    survived = crash_everywhere(chief)
+
+    assert "receipt of order-1" == survived.result
+    assert {"child.begun:1", "child.recorded:1", "effect.called:1"} <= set(survived.kills)
 
 
 def test_what_differs_between_undisturbed_runs_is_not_compared(

@@ -125,6 +125,16 @@ DISK = [
         (CONNECTION, '    "synchronous": 2,', '    "synchronous": 1,'),
     ),
     mutant(
+        "synchronous=NORMAL",
+        "after the log was grown nothing is flushed any more",
+        f"{POWER}row_is_lost",
+        (
+            SQLITE,
+            "                self._grow()\n",
+            '                self._grow(); self._writer.execute("PRAGMA synchronous=OFF")\n',
+        ),
+    ),
+    mutant(
         "pragma not read back",
         "a setting that SQLite does not take is believed",
         f"{UNIT}test_connection.py::test_a_setting_that_sqlite_does_not_take_is_an_error",

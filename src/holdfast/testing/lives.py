@@ -36,7 +36,10 @@ Person = Callable[[Waiting], object]
 
 
 class Life(msgspec.Struct, frozen=True, kw_only=True):
-    """What is run and where; `watch` has it die, `doubt` is the key that the life before left."""
+    """What is run and where; `watch` has it die.
+
+    `doubt` is the key that the life before left in doubt, `doubtful` the run it belongs to.
+    """
 
     agent: Agent[..., Any]
     args: tuple[Any, ...]
@@ -45,6 +48,7 @@ class Life(msgspec.Struct, frozen=True, kw_only=True):
     watch: Callable[[], None]
     person: Person | None = None
     doubt: str = ""
+    doubtful: str = RUN
 
 
 class End(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -54,6 +58,7 @@ class End(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     error: str = ""
     kind: str = ""
     doubt: str = ""
+    doubtful: str = RUN
     effect: str = ""
 
 
@@ -108,13 +113,15 @@ def _lived(life: Life) -> tuple[int, End]:
     try:
         with open_store(life.place / STORE, check=True) as store:
             if life.doubt:
-                _settle(store, life.doubt, seen(life.place / REACHED))
+                _settle(store, life, seen(life.place / REACHED))
             result = _carried_out(store, life)
             _, state = store.restore(RUN)
         return FINISHED, End(value=values.encode({"result": result, "state": state}))
     except InDoubt as error:
         traceback.print_exc()
-        return STOPPED, End(error=str(error), doubt=error.key, effect=error.effect)
+        return STOPPED, End(
+            error=str(error), doubt=error.key, doubtful=error.run, effect=error.effect
+        )
     except BaseException as error:  # noqa: BLE001 told to the test, whatever it is
         traceback.print_exc()
         cause = error.__cause__ if isinstance(error, RunFailed) and error.__cause__ else error
@@ -140,11 +147,13 @@ def _carried_out(store: Store, life: Life) -> object:
                 store.reject(waiting.question)
 
 
-def _settle(store: Store, doubt: str, reached: list[Reached]) -> None:
+def _settle(store: Store, life: Life, reached: list[Reached]) -> None:
     """The life before ended in doubt: look what was done, and say so, as a person would."""
-    done = [each for each in reached if each.key == doubt]
+    done = [each for each in reached if each.key == life.doubt]
     outcome = done[-1].value() if done else None
-    store.resolve(RUN, doubt, happened=bool(done), outcome=outcome, by="the crash kit")
+    store.resolve(
+        life.doubtful, life.doubt, happened=bool(done), outcome=outcome, by="the crash kit"
+    )
 
 
 def _redirect(file: Path) -> None:

@@ -24,6 +24,8 @@ POINTS = {
     "effect.recorded": "right after the outcome of {what} was recorded",
     "stream.recorded": "right after a part of a stream was recorded",
     "stream.ended": "right after the end of a stream was recorded",
+    "child.begun": "right after a child was made",
+    "child.recorded": "right after the end of a child was recorded",
     "checkpoint.saving": "before the checkpoint that the agent asked for was saved",
     "checkpoint.saved": "right after the checkpoint that the agent asked for was saved",
     "critical.saving": "before a critical section was recorded as begun",

@@ -83,7 +83,9 @@ def replay_faults(stage: Stage, part: Part) -> list[Fault]:
     with stage.world.elsewhere(life.place / "world"):
         status, end = KILLED, End()
         for _ in range(TURNS_MAX):
-            life = msgspec.structs.replace(life, watch=Twice(life).watch, doubt=end.doubt)
+            life = msgspec.structs.replace(
+                life, watch=Twice(life).watch, doubt=end.doubt, doubtful=end.doubtful
+            )
             status, end = live(life)
             found = _compared(life)
             if found or status not in (KILLED, STOPPED):

@@ -104,7 +104,9 @@ class Stage:
         status, end, lives = KILLED, End(), 0
         while status in (KILLED, STOPPED) and lives < LIVES_MAX:
             witness = Witness(file, deaths[0] if deaths else None)
-            life = msgspec.structs.replace(life, watch=witness.watch, doubt=end.doubt)
+            life = msgspec.structs.replace(
+                life, watch=witness.watch, doubt=end.doubt, doubtful=end.doubtful
+            )
             lives, (status, end) = lives + 1, live(life)
             if status == KILLED:
                 died_at.append(seen(file)[-1])
