@@ -109,17 +109,17 @@ def glance(file: Path, known: Healthy) -> Look:
         if name not in ROWS or len(rows) != len(expected):
             return Look.UNCLEAR
         for row, was in zip(rows, expected, strict=True):
-            if row != was and not (_is_alike(row, was) and _fails(name, row, known)):
+            if row != was and not (is_alike(row, was) and fails(name, row, known)):
                 return Look.UNCLEAR
     return Look.LOUD
 
 
-def _is_alike(row: tuple[Any, ...], was: tuple[Any, ...]) -> bool:
+def is_alike(row: tuple[Any, ...], was: tuple[Any, ...]) -> bool:
     """Whether a row stands under its old key and still has numbers and bytes where it had them."""
     return row[0] == was[0] and [*map(type, row)] == [*map(type, was)]
 
 
-def _fails(name: str, row: tuple[Any, ...], known: Healthy) -> bool:
+def fails(name: str, row: tuple[Any, ...], known: Healthy) -> bool:
     """Whether the library's own check refuses the row."""
     try:
         match name:

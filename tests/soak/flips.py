@@ -1,0 +1,212 @@
+"""P10: every bit of a database, of its log and of a large value, flipped: `... tests.soak.flips`.
+
+A trial is the 4,096 bits of one sector. What a quick look explains is counted; what it does not
+explain, and one in `JUDGED_IN_FULL` of the rest, is opened, restored point by point and verified.
+"""
+
+import contextlib
+import os
+import random
+import sqlite3
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from holdfast.errors import Damaged
+from holdfast.store.chain import Hashed
+from holdfast.store.chunks import CHUNK_BYTES_MIN, Chunks
+from tests.corruption.glance import Healthy, Look, healthy
+from tests.corruption.scene import Scene, build
+from tests.corruption.trial import Contents, Patient, Verdict, contents, judge
+from tests.soak.part import Outcome, Part, Trial, main, memory
+from tests.soak.poke import poked
+
+SECTOR = 512
+JUDGED_IN_FULL = 1024
+"""Of flips that a quick look explains, one in so many is read in full all the same."""
+
+_BELIEVED = slice(12, 40)
+"""In the index of a log: how many frames, of how many pages, and their checksum and salt."""
+
+
+class Store:
+    """A copy of a store that is damaged and healed, and what it tells while it is healthy."""
+
+    def __init__(self, source: Path, place: Path) -> None:
+        self.patient = Patient(source, place)
+        self.contents: Contents = contents(self.patient.path)
+        self.patient.heal()
+        self.known: Healthy = healthy(self.patient.path / "store.db")
+        self.patient.heal()
+
+    def judge(self, name: str, data: bytes) -> Verdict:
+        """The store with this file in it, read in full."""
+        self.patient.harm(name, data)
+        verdict = judge(self.patient.path, self.contents)
+        self.patient.heal()
+        return verdict
+
+
+class Database:
+    """Bits of the database file."""
+
+    def __init__(self, scene: Scene, folder: Path, seed: str, stack: contextlib.ExitStack) -> None:
+        self._store, self._seed = Store(scene.closed, folder / "closed"), seed
+        self.data = self._store.patient.data("store.db")
+        self._poked = stack.enter_context(
+            poked(self.data, folder / "poked.db", self._store.known)
+        )
+
+    def sector(self, number: int) -> Outcome:
+        """Every bit of one sector."""
+        found = Outcome()
+        chance = random.Random(f"{self._seed} database {number}")  # noqa: S311 a seed, not a secret
+        for bit in _bits(self.data, number):
+            look = self._poked.looks(bit)
+            if look is Look.UNCLEAR or not chance.randrange(JUDGED_IN_FULL):
+                verdict = self._store.judge("store.db", _flipped(self.data, bit))
+                _add(found, "database", bit, verdict)
+            else:
+                found.counts["bits"] += 1
+                found.counts["detected" if look is Look.LOUD else "unaffected"] += 1
+        return found
+
+
+class Log:
+    """Bits of the write-ahead log. A log only chooses which pages count: same pages, same store."""
+
+    def __init__(self, scene: Scene, folder: Path) -> None:
+        self._store = Store(scene.killed, folder / "killed")
+        self.data = self._store.patient.data("store.db-wal")
+        self._seen: dict[bytes, Verdict] = {}
+        self._file = folder / "log" / "store.db"
+        self._file.parent.mkdir()
+        self._file.write_bytes(self._store.patient.data("store.db"))
+        self._wal = self._file.with_name("store.db-wal")
+
+    def sector(self, number: int) -> Outcome:
+        """Every bit of one sector."""
+        found = Outcome()
+        self._wal.write_bytes(self.data)
+        with self._wal.open("r+b", buffering=0) as wal:
+            for bit in _bits(self.data, number):
+                place = bit >> 3
+                os.pwrite(wal.fileno(), bytes([self.data[place] ^ 1 << (bit & 7)]), place)
+                pages = self._pages()
+                os.pwrite(wal.fileno(), self.data[place : place + 1], place)
+                if pages not in self._seen:
+                    judged = self._store.judge("store.db-wal", _flipped(self.data, bit))
+                    self._seen[pages] = judged
+                    found.counts["read in full"] += 1
+                _add(found, "log", bit, self._seen[pages], is_full=False)
+        return found
+
+    def _pages(self) -> bytes:
+        """Which part of the log SQLite believes, as its index says; it may write neither file."""
+        index = self._file.with_name("store.db-shm")
+        index.unlink(missing_ok=True)
+        try:
+            with contextlib.closing(
+                sqlite3.connect(f"file:{self._file}?mode=ro", uri=True)
+            ) as link:
+                link.execute("PRAGMA schema_version").fetchall()
+                return index.read_bytes()[_BELIEVED]
+        except sqlite3.Error as error:
+            return str(error).encode()
+
+
+class Held:
+    """Large values in memory, one of which is damaged."""
+
+    def __init__(self) -> None:
+        self.data = bytearray()
+
+    def put(self, id_: bytes, data: bytes) -> None:  # noqa: ARG002 there is one
+        """Keep `data`."""
+        self.data = bytearray(data)
+
+    def get(self, id_: bytes) -> bytes | None:  # noqa: ARG002 there is one
+        """The bytes as they are now."""
+        return bytes(self.data)
+
+
+class Value:
+    """Bits of a large value that does not compress, read as the library reads it."""
+
+    def __init__(self, seed: str) -> None:
+        self._held = Held()
+        self._chunks = Chunks(self._held, Hashed(bytes(16)))  # type: ignore[arg-type]  # two of its methods are asked
+        self._plain = random.Random(seed).randbytes(CHUNK_BYTES_MIN)  # noqa: S311 a seed, not a secret
+        self._reference = self._chunks.keep(self._plain)
+        self.data = bytes(self._held.data)
+
+    def sector(self, number: int) -> Outcome:
+        """Every bit of one sector."""
+        found = Outcome()
+        for bit in _bits(self.data, number):
+            self._held.data[bit >> 3] ^= 1 << (bit & 7)
+            verdict = Verdict()
+            try:
+                self._chunks.fetch(self._reference)
+                verdict.wrong.append("it was read as if nothing had happened")
+            except Damaged:
+                verdict.loud.append("fetch")
+            except Exception as error:  # noqa: BLE001 a foreign error is a finding
+                verdict.wrong.append(f"{type(error).__name__}: {error}")
+            self._held.data[bit >> 3] ^= 1 << (bit & 7)
+            _add(found, "value", bit, verdict, is_full=False)
+        return found
+
+
+def _bits(data: bytes, number: int) -> range:
+    return range(number * SECTOR * 8, min(len(data), (number + 1) * SECTOR) * 8)
+
+
+def _flipped(data: bytes, bit: int) -> bytes:
+    changed = bytearray(data)
+    changed[bit >> 3] ^= 1 << (bit & 7)
+    return bytes(changed)
+
+
+def _add(found: Outcome, file: str, bit: int, verdict: Verdict, *, is_full: bool = True) -> None:
+    found.counts["bits"] += 1
+    found.counts["read in full"] += is_full
+    found.counts["detected" if verdict.loud else "unaffected"] += 1
+    found.findings += [f"bit {bit} of the {file}: {each}" for each in verdict.wrong]
+
+
+@contextlib.contextmanager
+def trials(seed: str) -> Iterator[Trial]:
+    """The sectors of the three files, one after the other."""
+    with tempfile.TemporaryDirectory(dir=memory()) as name, contextlib.ExitStack() as stack:
+        folder = Path(name)
+        scene = build(folder)
+        files: list[Database | Log | Value] = [
+            Value(seed),
+            Log(scene, folder),
+            Database(scene, folder, seed, stack),
+        ]
+        sectors = [(file, n) for file in files for n in range(-(-len(file.data) // SECTOR))]
+        # In an order of chance, so that a few are a sample of all.
+        random.Random(seed).shuffle(sectors)  # noqa: S311 a seed, not a secret
+
+        def trial(number: int) -> Outcome | None:
+            if number >= len(sectors):
+                return None
+            file, sector = sectors[number]
+            return file.sector(sector)
+
+        yield trial
+
+
+PART = Part(
+    id="P10",
+    name="flips",
+    what="Every bit of a database, of its log and of a large value flipped: an error or no effect.",
+    counted="bits",
+    goal=1_500_000,
+    trials=trials,
+)
+
+if __name__ == "__main__":
+    raise SystemExit(main(PART))
