@@ -80,7 +80,9 @@ def clean(opened: Opened) -> int:
         failpoint.reach("rekey.removing")
         opened.objects.remove(id_)
         failpoint.reach("rekey.removed")
-    return len(left) + opened.objects.sweep()
+    count = len(left) + opened.objects.sweep()
+    opened.objects.settle()  # Else a power cut may bring back what was removed, also by others.
+    return count
 
 
 def _references(opened: Opened) -> Iterator[bytes]:

@@ -59,7 +59,10 @@ class Directory:
         self.put(id_, data)
 
     def remove(self, id_: bytes) -> None:
-        """Take away what is kept under `id_`; asked while nobody can come to name it."""
+        """Take away what is kept under `id_`; asked while nobody can come to name it.
+
+        After a power cut it may be there again; `settle` rules that out.
+        """
         with self._lock:
             self._known.discard(id_)
             try:
@@ -97,6 +100,14 @@ class Directory:
         for part in parts:
             self._fs.remove(part)
         return len(parts)
+
+    def settle(self) -> None:
+        """Whatever was removed, by whomever, stays removed after a power cut."""
+        try:
+            for folder in sorted(self._root.glob("??")):
+                self._fs.flush_directory(folder)
+        except OSError as error:
+            raise unwritable(self._root, error) from error
 
     def _place(self, id_: bytes) -> Path:
         name = id_.hex()

@@ -4,6 +4,7 @@ A dtype is its NumPy string, or a map: `names`, `formats`, `offsets`, `itemsize`
 structured one, `base` and `shape` of a subarray. Bytes are in C order, padding is zero.
 """
 
+import re
 import sys
 from typing import Any, Final
 
@@ -19,6 +20,8 @@ _unpack = msgspec.msgpack.Decoder().decode
 _KINDS: Final = frozenset("biufcmMSUV")
 _LONG_DOUBLES: Final = frozenset("gG")
 _TEXT_KINDS: Final = frozenset("SU")
+_PLAIN: Final = re.compile(r"[<>|=][biufcmMSUV]\d{0,9}(\[[0-9A-Za-z/]{1,24}\])?")
+"""How NumPy writes a dtype without fields: byte order, kind, bytes, unit of a time."""
 
 
 def is_scalar(cls: type) -> bool:
@@ -148,6 +151,9 @@ def _parts(dtype: Any) -> object:  # noqa: ANN401
 
 def _dtype(numpy: Any, described: Any) -> Any:  # noqa: ANN401
     if isinstance(described, str):
+        if _PLAIN.fullmatch(described) is None:
+            # NumPy would take it for a list of fields, and give parts of it to Python's parser.
+            raise ValueError("a dtype that is never written")
         dtype = numpy.dtype(described)
         if dtype.names is not None or dtype.subdtype is not None:
             raise ValueError("a structured dtype comes as a map")
