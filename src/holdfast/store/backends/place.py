@@ -1,11 +1,13 @@
 """Where an embedded store may live: platform, file system, directory."""
 
+import contextlib
 import errno
 import os
 import sys
 from pathlib import Path
 
 from holdfast.errors import StoreUnwritable, Unsupported
+from holdfast.store.backends.fs import Fs, RealFs
 
 NETWORK = frozenset(
     {"9p", "afs", "beegfs", "ceph", "cifs", "coda", "glusterfs", "gfs2", "lustre", "ncpfs", "nfs"}
@@ -16,18 +18,32 @@ NETWORK = frozenset(
 
 
 def prepare(path: Path, mounts: Path = Path("/proc/self/mountinfo")) -> None:
-    """Make the directory if it is missing; refuse a place that cannot keep the promises."""
+    """Make the directory if it is missing; refuse a place that cannot keep the promises.
+
+    One that is new survives a power cut: else all that is acknowledged there could go with it.
+    """
     if sys.platform == "win32":
         raise Unsupported("Windows", "file locks and flushes there are not what Holdfast needs")
     kind = file_system(path, mounts)
     if kind in NETWORK:
         raise Unsupported(str(path), f"{kind} is a network file system")
     try:
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _make(path.absolute(), RealFs())
     except OSError as error:
         raise unwritable(path, error) from error
     if not os.access(path, os.W_OK | os.X_OK):
         raise StoreUnwritable(str(path), "the directory is not writable for this user")
+
+
+def _make(path: Path, fs: Fs) -> None:
+    """Make the directory and those above it, each flushed into the one that holds it."""
+    missing = [each for each in (path, *path.parents) if not each.exists()]
+    for each in reversed(missing):
+        fs.make_directory(each)
+    if not missing and not any(path.iterdir()):
+        # Whoever made it may not have come to flush it; and where nobody may look, so be it.
+        with contextlib.suppress(PermissionError):
+            fs.flush_directory(path.parent)
 
 
 def file_system(path: Path, mounts: Path) -> str:

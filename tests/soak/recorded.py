@@ -1,0 +1,30 @@
+"""One life of an agent in a small store, to be traced: `python -m tests.soak.recorded AGENT PLACE`.
+
+Everything is loaded and done once elsewhere before the life begins, so that the trace is short.
+"""
+
+import sys
+from pathlib import Path
+
+from holdfast.testing.kill import await_tracer
+from tests.corruption.scene import small_parts
+from tests.crash.nursery import FINISHED, Order, live
+
+
+def main() -> int:
+    """Live once, at most until the end; a life that waits for nobody ends by itself."""
+    agent, place = sys.argv[1:]
+    with small_parts():
+        warm = Path(place, "warm")
+        warm.mkdir()
+        assert FINISHED == live(Order(agent=agent, place=str(warm)))
+        traced = Path(place, "traced")
+        traced.mkdir()
+        sys.stdout.write("ready\n")
+        sys.stdout.flush()
+        await_tracer()
+        return live(Order(agent=agent, place=str(traced)))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
