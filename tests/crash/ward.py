@@ -36,10 +36,10 @@ class Known:
 class Ward:
     """Where runs are killed and cared for."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder, self._number = folder, count(1)
+    def __init__(self, folder: Path, workers: int = WORKERS) -> None:
+        self._folder, self._number, self._workers = folder, count(1), workers
         self._known: dict[str, Known] = {}
-        self._nurseries = [Nursery() for _ in range(WORKERS)]
+        self._nurseries = [Nursery() for _ in range(workers)]
         self._free: SimpleQueue[Nursery] = SimpleQueue()
         for nursery in self._nurseries:
             self._free.put(nursery)
@@ -95,7 +95,7 @@ class Ward:
             return tally
 
         tally = Tally()
-        with ThreadPoolExecutor(WORKERS) as pool:
+        with ThreadPoolExecutor(self._workers) as pool:
             for each in pool.map(one, plans):
                 tally.add(each)
         return tally

@@ -25,8 +25,8 @@ SECTOR = 512
 JUDGED_IN_FULL = 512
 """Of flips that a quick look explains, one in so many is read in full all the same."""
 
-_BELIEVED = slice(12, 40)
-"""In the index of a log: how many frames, of how many pages, and their checksum and salt."""
+_BELIEVED = slice(16, 32)
+"""In the index of a log: how many frames, of how many pages, and their checksum."""
 
 
 class Store:
@@ -110,7 +110,8 @@ class Log:
                 sqlite3.connect(f"file:{self._file}?mode=ro", uri=True)
             ) as link:
                 link.execute("PRAGMA schema_version").fetchall()
-                return index.read_bytes()[_BELIEVED]
+                believed = index.read_bytes()[_BELIEVED]
+                return believed if any(believed[:4]) else b"nothing"
         except sqlite3.Error as error:
             return str(error).encode()
 

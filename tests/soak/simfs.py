@@ -13,9 +13,9 @@ from itertools import combinations, product
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-NAMES_ALL_MAX = 7
+NAMES_ALL_MAX = 9
 """So many pending names are tried in every combination, more of them in chosen ones."""
-DRAWN = 8
+DRAWN = 48
 T = TypeVar("T")
 WHOLE, MISSING, HALF, ZEROS, GARBAGE = range(5)
 """What may have become of bytes that were not flushed."""

@@ -1,0 +1,119 @@
+/* Makes the nth call that changes a file below a folder fail, once: loaded before the C library. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+enum { SHORT = -1 };
+
+static char prefix[4096];
+static size_t prefix_length;
+static atomic_long count, wanted;
+static int fault;
+
+/* From now on count calls below `folder`; the `nth` fails with `error`, or is cut short. */
+void hf_arm(const char *folder, long nth, int error) {
+    strncpy(prefix, folder, sizeof prefix - 1);
+    fault = error;
+    atomic_store(&count, 0);
+    atomic_store(&wanted, nth);
+    prefix_length = strlen(prefix);
+}
+
+long hf_count(void) { return atomic_load(&count); }
+
+static int is_due(const char *path) {
+    if (!prefix_length || strncmp(path, prefix, prefix_length)) return 0;
+    return atomic_fetch_add(&count, 1) + 1 == atomic_load(&wanted);
+}
+
+static int is_due_fd(int fd) {
+    char link[64], path[4096];
+    if (!prefix_length) return 0;
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t length = readlink(link, path, sizeof path - 1);
+    if (length < 0) return 0;
+    path[length] = 0;
+    return is_due(path);
+}
+
+static int failed(void) {
+    errno = fault == SHORT ? EIO : fault;
+    return -1;
+}
+
+#define REAL(type, name, ...)                                    \
+    static type (*real)(__VA_ARGS__);                            \
+    if (!real) real = (type(*)(__VA_ARGS__))dlsym(RTLD_NEXT, name)
+
+ssize_t write(int fd, const void *data, size_t size) {
+    REAL(ssize_t, "write", int, const void *, size_t);
+    if (is_due_fd(fd)) {
+        if (fault != SHORT || size < 2) return failed();
+        size /= 2;
+    }
+    return real(fd, data, size);
+}
+
+#define PWRITE(name, offset)                                              \
+    ssize_t name(int fd, const void *data, size_t size, offset at) {      \
+        REAL(ssize_t, #name, int, const void *, size_t, offset);          \
+        if (is_due_fd(fd)) {                                              \
+            if (fault != SHORT || size < 2) return failed();              \
+            size /= 2;                                                    \
+        }                                                                 \
+        return real(fd, data, size, at);                                  \
+    }
+PWRITE(pwrite, off_t)
+PWRITE(pwrite64, off64_t)
+
+#define FLUSH(name)                               \
+    int name(int fd) {                            \
+        REAL(int, #name, int);                    \
+        return is_due_fd(fd) ? failed() : real(fd); \
+    }
+FLUSH(fsync)
+FLUSH(fdatasync)
+
+#define CUT(name, offset)                                      \
+    int name(int fd, offset size) {                            \
+        REAL(int, #name, int, offset);                         \
+        return is_due_fd(fd) ? failed() : real(fd, size);      \
+    }
+CUT(ftruncate, off_t)
+CUT(ftruncate64, off64_t)
+
+int rename(const char *from, const char *to) {
+    REAL(int, "rename", const char *, const char *);
+    return is_due(to) ? failed() : real(from, to);
+}
+
+int unlink(const char *path) {
+    REAL(int, "unlink", const char *);
+    return is_due(path) ? failed() : real(path);
+}
+
+int mkdir(const char *path, mode_t mode) {
+    REAL(int, "mkdir", const char *, mode_t);
+    return is_due(path) ? failed() : real(path, mode);
+}
+
+#define OPEN(name)                                                        \
+    int name(const char *path, int flags, ...) {                          \
+        REAL(int, #name, const char *, int, ...);                         \
+        va_list more;                                                     \
+        va_start(more, flags);                                            \
+        mode_t mode = flags & O_CREAT ? va_arg(more, mode_t) : 0;         \
+        va_end(more);                                                     \
+        if ((flags & O_CREAT) && is_due(path)) return failed();           \
+        return real(path, flags, mode);                                   \
+    }
+OPEN(open)
+OPEN(open64)
