@@ -2,7 +2,7 @@
 BIN := .venv/bin
 CODE := $(wildcard src tests bench examples)
 
-.PHONY: help demo test check mutants drill bench format clean
+.PHONY: help demo test check mutants drill soak bench format clean
 
 help:
 	@echo "make demo    an agent is killed a dozen times and continued; then the proof"
@@ -11,6 +11,7 @@ help:
 	@echo "make mutants plant every fault of tests/mutants; fails where no test notices; ARGS='--only lease' for a part"
 	@echo "make drill   3,000 runs of the support example under faults, about ten minutes; renews docs/drill.md"
 	@echo "make bench   turns, bytes, restores beside LangGraph and DBOS; ARGS='--quick state' for a part"
+	@echo "make soak    crashes, damage and bad input by the million, resumably; writes docs/proof.md"
 	@echo "make format  put the code into its one format and fix what can be fixed"
 	@echo "make clean   remove .venv and what the tools left behind"
 
@@ -39,12 +40,15 @@ drill: .venv/ready
 bench: .venv/ready-bench
 	$(BIN)/python -m bench $(ARGS)
 
+soak: .venv/ready
+	nice -n 19 $(BIN)/python -m tests.soak $(ARGS)
+
 format: .venv/ready
 	$(BIN)/ruff format $(CODE)
 	$(BIN)/ruff check --fix $(CODE)
 
 clean:
-	rm -rf .venv .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache build dist
+	rm -rf .venv .soak .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache build dist
 	find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/ready: scripts/setup pyproject.toml constraints.txt

@@ -122,3 +122,21 @@ def test_text_that_is_no_text_is_a_finding_and_not_an_error_of_verify(path: Path
 
     where = f"journal row {id_:#x}"
     assert ["it cannot be decoded"] == [each.why[:20] for each in found if each.where == where]
+
+
+@pytest.mark.parametrize("table", ["j", "pack"])
+def test_a_row_under_a_key_billions_away_does_not_make_anybody_count_up_to_it(
+    path: Path, table: str
+) -> None:
+    far = (1 << 32) + 4_000_000_000
+    with closing(sqlite3.connect(path / "store.db")) as link, link:
+        sql = f"UPDATE {table} SET id=? WHERE id=(SELECT max(id) FROM {table} WHERE id<?)"
+        assert link.execute(sql, (far, 2 << 32)).rowcount
+
+    with closing(open_store(path, SystemClock(), must_be_whole=False)) as opened:
+        found = [each.where for each in verify(opened).findings]
+    holdfast.plan_repair(path).apply()
+
+    assert found
+    with closing(open_store(path, SystemClock())) as opened:
+        assert [] == verify(opened, deep=True).findings

@@ -258,13 +258,15 @@ def _by(mark: Mark, life: int) -> Mark:
 
 def _unsure(patient: Patient, head: Sifted, good: Point | None) -> list[str]:
     """Effects of which it is not known any more whether they were done."""
-    lost = {id_ for each in patient.branches for id_ in each.lost}
+    lost = [each.lost for each in patient.branches]
     read = {placed.id: placed for placed in head.rest}
     names = []
     for placed in read.values():
         if good is None:
             names += [e.call.name for e in placed.row.entries if isinstance(e, Intended)]
-    hidden = {id_ for id_ in patient.indexed if id_ in lost and id_ not in read}
+    hidden = {
+        id_ for id_ in patient.indexed if any(id_ in ids for ids in lost) and id_ not in read
+    }
     names += ["one that cannot be read"] * len(hidden)
     names += ["any in rows that are gone"] * bool(patient.gone)
     if any(each.lost and is_ledger(each) for each in patient.branches):

@@ -269,7 +269,7 @@ class _Assessor:
         self, no: int, body: RunBody | None, claims: list[RunBody], sifted: list[Sifted | Stray]
     ) -> Patient:
         branches = _found(sifted)
-        ends = {each.branch.no: max([each.end, *each.lost]) for each in branches}
+        ends = {each.branch.no: max(each.end, each.lost.stop - 1) for each in branches}
         gone = [id_ for id_ in self._missing if id_ > ends.get(branch_of(id_), id_)]
         strays = [each for each in sifted if isinstance(each, Stray)]
         faults = [each.why for each in strays if self._is_of(no, each.no)]

@@ -113,6 +113,25 @@ class SqliteReads:
         with self._link() as link:
             return packs.end(link, branch)
 
+    def next_row(self, first: int, last: int) -> int:
+        """Where the next row, or pack of rows, begins from `first` on; behind `last` if none does.
+
+        Known without opening any row.
+        """
+        with self._link() as link:
+            asked = {"first": first, "last": last}
+            found = [
+                link.execute(
+                    "SELECT min(id) FROM j WHERE id BETWEEN :first AND :last", asked
+                ).fetchone()[0],
+                link.execute(
+                    "SELECT min(first) FROM pack WHERE id BETWEEN :first AND :last "
+                    "AND typeof(first)='integer' AND first>=:first",
+                    asked,
+                ).fetchone()[0],
+            ]
+        return min([id_ for id_ in found if type(id_) is int], default=last + 1)
+
     def tail(self, branch: int) -> tuple[int, int]:
         """The id of the first row of a branch that is not packed, and their bytes."""
         with self._link() as link:

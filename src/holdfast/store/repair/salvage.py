@@ -87,8 +87,11 @@ class Salvage:
 
     def _probe(self, first: int, packed: dict[int, Row], loose: dict[int, Row]) -> None:
         """Ask for each row by itself: those on other pages are still found."""
-        end = max((first, *packed, *loose)) + PROBES_MAX
-        for id_ in range(first, end + 1):
+        end = first
+        for id_ in sorted({*packed, *loose}):
+            # A damaged key may lie billions of rows away; those before it are asked for.
+            end = id_ if id_ - end <= PROBES_MAX else end
+        for id_ in range(first, end + PROBES_MAX + 1):
             for table, columns, found in (
                 ("j", "id, mac, body", loose),
                 ("pack", "id, first, body", packed),

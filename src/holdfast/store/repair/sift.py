@@ -28,7 +28,7 @@ class Sifted(msgspec.Struct, kw_only=True):
 
     branch: Branch
     kept: list[Placed]
-    lost: list[int]
+    lost: range
     rest: list[Placed]
     why: str | None
 
@@ -104,7 +104,7 @@ class Sieve:
         return None
 
     def _read(self, branch: Branch, rows: dict[int, JournalRow], end: int) -> Sifted:
-        found = Sifted(branch=branch, kept=[], lost=[], rest=[], why=None)
+        found = Sifted(branch=branch, kept=[], lost=range(0), rest=[], why=None)
         expected, before = found.first, branch.mac
         try:
             while expected in rows:
@@ -116,7 +116,7 @@ class Sieve:
                 raise Damaged(f"journal row {expected:#x}", "it is missing or cannot be read")
         except _BAD as error:
             found.why = _told(error)
-        found.lost = list(range(expected, end + 1))
+        found.lost = range(expected, end + 1)  # A damaged key may say that they are billions.
         found.rest = list(self._rest(rows, expected))
         return found
 
@@ -164,6 +164,6 @@ def _leave_whole_packs(found: Sifted, salvage: Salvage) -> None:
     """A sealed pack is kept whole or not at all: its rows are not sealed one by one."""
     for last, (first, _) in salvage.packs(found.branch.no).items():
         if type(first) is int and first <= found.end < last:
-            lost = [placed.id for placed in found.kept if placed.id >= first]
+            end = max(found.end, found.lost.stop - 1)
             found.kept = [placed for placed in found.kept if placed.id < first]
-            found.lost = [*lost, *found.lost]
+            found.lost = range(found.end + 1, end + 1)

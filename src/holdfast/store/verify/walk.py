@@ -255,12 +255,19 @@ class _Verification:
         where, end = f"rows of branch {branch.no}", -1
         with self._finding(where):
             end = self._records.end(branch.no)
-        for low in range(first, end + 1, PAGE):
+        low = first
+        while low <= end:
             page: list[JournalRow] = []
             with self._finding(where):
                 page = self._records.rows(low, min(low + PAGE - 1, end))
             yield from page
             self._progress(self._rows, self._total)
+            low += PAGE
+            if not page:
+                # A damaged key may say that the branch is billions of rows long.
+                after, low = low, end + 1
+                with self._finding(where):
+                    low = self._records.next_row(after, end)
 
     def _read_row(self, branch: Branch, row: JournalRow, before: bytes | None, line: Lines) -> None:
         self._rows += 1

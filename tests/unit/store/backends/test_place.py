@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import StoreUnwritable, Unsupported
+from holdfast.store.backends.fs import RealFs
 from holdfast.store.backends.place import file_system, prepare, unwritable
 
 MOUNTS = """\
@@ -135,3 +136,18 @@ def test_a_directory_that_cannot_be_written_is_said_so(
 )
 def test_what_the_system_refused_is_told_in_words(error: OSError, words: str) -> None:
     assert words == unwritable(Path("store"), error).why
+
+
+def test_every_directory_made_for_a_store_is_flushed_into_the_one_that_holds_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flushed: list[Path] = []
+    monkeypatch.setattr(RealFs, "flush_directory", lambda _fs, path: flushed.append(path))
+
+    prepare(tmp_path / "a" / "b")
+    prepare(tmp_path / "a" / "b")
+    (tmp_path / "a" / "b" / "store.db").touch()
+    prepare(tmp_path / "a" / "b")
+
+    # Made and flushed; flushed again, since who made it may have died before; then in use.
+    assert [tmp_path, tmp_path / "a", tmp_path / "a"] == flushed
