@@ -155,7 +155,7 @@ def _states() -> list[bytes]:
 
 def _read_state(data: bytes) -> object:
     """As a base, and as a base with changes behind it where the bytes say so."""
-    saves, at = [], 0
+    saves, at = list[bytes](), 0
     while at + 2 < len(data) and len(saves) < 4:
         end = at + 2 + int.from_bytes(data[at : at + 2], "big")
         saves.append(data[at + 2 : end])

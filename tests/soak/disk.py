@@ -6,7 +6,7 @@ flush of a file that was made or grew takes every name before it along.
 """
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import PurePosixPath
@@ -107,8 +107,7 @@ class Disk:
         self.bytes_[file] = _applied(self.bytes_[file], mine)
         self.changes = [change for change in self.changes if change.file != file]
 
-    def _settle(self, is_due: "object") -> None:
-        assert callable(is_due)
+    def _settle(self, is_due: Callable[[Naming], bool]) -> None:
         due = [naming for naming in self.namings if is_due(naming)]
         self.names = _named(self.names, due)
         self.namings = [naming for naming in self.namings if not is_due(naming)]
@@ -137,13 +136,14 @@ class Disk:
 
     def _torn(self, chance: random.Random) -> Iterator[list[Change]]:
         """Everything, but the last bytes half there, or zeros, or garbage."""
-        *before, last = self.changes or [None]
-        if last is None or not last.data:
+        if not self.changes or not self.changes[-1].data:
             return
+        *before, last = self.changes
+        assert last.data
         size = len(last.data)
         half = size // 2 // SECTOR * SECTOR or size // 2
         for data in (last.data[:half], bytes(size), chance.randbytes(size)):
-            yield [*(each for each in before if each), Change(last.file, last.at, data)]
+            yield [*before, Change(last.file, last.at, data)]
         yield [Change(last.file, last.at, last.data[:half])]
 
     def _state(self, changes: list[Change], namings: list[Naming]) -> State:

@@ -53,9 +53,7 @@ class Database:
     def __init__(self, scene: Scene, folder: Path, seed: str, stack: contextlib.ExitStack) -> None:
         self._store, self._seed = Store(scene.closed, folder / "closed"), seed
         self.data = self._store.patient.data("store.db")
-        self._poked = stack.enter_context(
-            poked(self.data, folder / "poked.db", self._store.known)
-        )
+        self._poked = stack.enter_context(poked(self.data, folder / "poked.db", self._store.known))
 
     def sector(self, number: int) -> Outcome:
         """Every bit of one sector."""

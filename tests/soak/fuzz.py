@@ -21,7 +21,15 @@ from tests.soak.part import Outcome, Part, Trial, main, memory
 INPUTS = 1000
 BYTES_MAX = 768 * 1024 * 1024
 """What reading may take besides what the process had when it began."""
-FORBIDDEN = {"import", "exec", "compile", "os.system", "subprocess.Popen", "os.exec", "ctypes.dlopen"}
+FORBIDDEN = {
+    "import",
+    "exec",
+    "compile",
+    "os.system",
+    "subprocess.Popen",
+    "os.exec",
+    "ctypes.dlopen",
+}
 ZONES = ("zoneinfo", "tzdata")
 WARM = 3
 """The first inputs load what is loaded on demand; nobody listens yet."""

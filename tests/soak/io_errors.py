@@ -1,4 +1,4 @@
-"""P8: the nth call that changes a file fails: EIO, ENOSPC, EDQUOT, EINTR, short: `... soak.io_errors`.
+"""P8: the nth call that changes a file fails (EIO, ENOSPC, EDQUOT, EINTR, short): `soak.io_errors`.
 
 A small library loaded before the C library makes it fail, so SQLite's own calls fail too. The life
 ends with one clear error or takes no notice; then the run goes on and is judged from outside.

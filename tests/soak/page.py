@@ -1,5 +1,7 @@
 """The page `docs/proof.md`, made from what the soak counted: `python -m tests.soak.page`."""
 
+# ruff: noqa: E501 the lines of the page are its own
+
 from pathlib import Path
 
 from tests.soak.part import FOLDER, ROOT, Record, records
@@ -48,8 +50,15 @@ def write(folder: Path = FOLDER, page: Path = PAGE) -> None:
 def text(found: list[Record]) -> str:
     """The page of these records."""
     found = sorted(found, key=lambda record: int(record.id.partition(",")[0][1:]))
-    told = "\n".join(f"- **{record.id}** (`tests/soak/{record.name}.py`): {record.what}" for record in found)
-    return START + _table(found) + _beside({each.name: each for each in found}) + WHERE.format(told=told)
+    told = "\n".join(
+        f"- **{record.id}** (`tests/soak/{record.name}.py`): {record.what}" for record in found
+    )
+    return (
+        START
+        + _table(found)
+        + _beside({each.name: each for each in found})
+        + WHERE.format(told=told)
+    )
 
 
 def _table(found: list[Record]) -> str:

@@ -155,7 +155,9 @@ class Replay:
     def __init__(self, acts: list[Act], lab: Lab) -> None:
         self._acts, self._lab = acts, lab
 
-    def look(self, chance: random.Random, *, is_strict: bool, slice_: int, is_drawn: bool) -> Outcome:
+    def look(
+        self, chance: random.Random, *, is_strict: bool, slice_: int, is_drawn: bool
+    ) -> Outcome:
         """The states behind one call in `SLICES`."""
         found, disk = Outcome(), Disk(is_strict=is_strict)
         handed: set[str] = set()

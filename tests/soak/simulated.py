@@ -28,6 +28,7 @@ from holdfast.store import open as opening
 from holdfast.store import rekey
 from holdfast.store.codec.frame import is_sealed as says_sealed
 from holdfast.store.gc.objects import Named
+from holdfast.store.keys.local import RootKey
 from holdfast.store.open import open_store
 from holdfast.store.verify import verify
 from tests.corruption.scene import small_parts
@@ -97,7 +98,7 @@ class Simulation:
         self._needed: frozenset[str] | None = frozenset()
         self._later: list[tuple[Known, bool]] = []
         self._runs: dict[str, int] = {}
-        self._key: kit.RootKey | None = None
+        self._key: RootKey | None = None
         self._is_sealed = False
 
     def run(self) -> Outcome:
@@ -140,7 +141,15 @@ class Simulation:
         self._leave()
 
     def _acts(self) -> list[Callable[[], object]]:
-        acts = [self._save, self._save, self._fork, self._roll_back, self._gc, self._gc, self._orphan]
+        acts = [
+            self._save,
+            self._save,
+            self._fork,
+            self._roll_back,
+            self._gc,
+            self._gc,
+            self._orphan,
+        ]
         return [*acts, self._reopen, self._rekey]
 
     @property
@@ -247,7 +256,9 @@ class Simulation:
         expected = {"seen": seen, "text": text_of(seed, turn or 0)}
         # Besides, a run that was rolled back is told so in a section of its own.
         if state and {name: state.get(name) for name in expected} != expected:
-            self.outcome.findings.append(f"{id_} turn {turn} is {str(state)[-80:]}, not {str(expected)[-80:]}")
+            self.outcome.findings.append(
+                f"{id_} turn {turn} is {str(state)[-80:]}, not {str(expected)[-80:]}"
+            )
 
     def _look(self, *, is_anew: bool = False) -> None:
         """After a commit, other values are needed; then every crash is looked at again."""

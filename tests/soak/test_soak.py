@@ -25,6 +25,8 @@ from tests.soak.trace import Act
 
 Counted = Callable[[str], None]
 
+CHANCE = random.Random(1)  # noqa: S311 a seed, not a secret
+
 
 def small(part: Part, count: int, seconds: float = 8.0) -> Record:
     """A part of a part, kept nowhere."""
@@ -130,7 +132,7 @@ def test_a_pending_name_and_pending_bytes_are_there_or_not_each_by_itself() -> N
     name = Name(Path("a"), None, Path("a/b"), 0)
     known = Known(folders={Path("a")}, pending=[name], loose=[0])
 
-    disks = list(known.disks(random.Random(1)))
+    disks = list(known.disks(CHANCE))
 
     assert 10 == len(disks)
     assert {0, 1} == {len(disk.files) for disk in disks}
@@ -149,7 +151,7 @@ def test_a_disk_keeps_what_was_flushed_and_may_lose_the_rest(is_strict: bool) ->
     ):
         disk.do(act)
 
-    states = list(disk.states(random.Random(1), is_drawn=False))
+    states = list(disk.states(CHANCE, is_drawn=False))
 
     assert all(b"one" == state["a"] for state in states)
     assert {1, 2} == {len(state) for state in states}
@@ -157,9 +159,7 @@ def test_a_disk_keeps_what_was_flushed_and_may_lose_the_rest(is_strict: bool) ->
 
 
 def test_a_part_that_was_stopped_goes_on_where_it_was(tmp_path: Path) -> None:
-    part = Part(
-        id="P0", name="made_up", what="Counts.", counted="things", goal=5, trials=_made_up
-    )
+    part = Part(id="P0", name="made_up", what="Counts.", counted="things", goal=5, trials=_made_up)
 
     first = drive(part, count=2, folder=tmp_path)
     second = drive(part, folder=tmp_path)

@@ -66,7 +66,7 @@ def _lines(log: Path) -> Iterator[tuple[str, str, int]]:
                 yield found["call"], found["rest"], int(found["gave"])
 
 
-def _acts(lines: Iterator[tuple[str, str, int]], top: str) -> Iterator[Act]:
+def _acts(lines: Iterator[tuple[str, str, int]], top: str) -> Iterator[Act]:  # noqa: C901 a case for each call
     known: set[str] = set()
     for call, rest, gave in lines:
         paths = [_plain(text).decode() for text in _FILE.findall(rest)]

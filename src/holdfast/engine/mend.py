@@ -264,9 +264,7 @@ def _unsure(patient: Patient, head: Sifted, good: Point | None) -> list[str]:
     for placed in read.values():
         if good is None:
             names += [e.call.name for e in placed.row.entries if isinstance(e, Intended)]
-    hidden = {
-        id_ for id_ in patient.indexed if any(id_ in ids for ids in lost) and id_ not in read
-    }
+    hidden = {id_ for id_ in patient.indexed if any(id_ in ids for ids in lost) and id_ not in read}
     names += ["one that cannot be read"] * len(hidden)
     names += ["any in rows that are gone"] * bool(patient.gone)
     if any(each.lost and is_ledger(each) for each in patient.branches):

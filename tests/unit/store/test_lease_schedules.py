@@ -78,9 +78,7 @@ def _read(holder: Holder, state: State) -> Holder:
 
 
 def _with(state: State, number: int, holder: Holder) -> State:
-    return replace(
-        state, holders=(*state.holders[:number], holder, *state.holders[number + 1 :])
-    )
+    return replace(state, holders=(*state.holders[:number], holder, *state.holders[number + 1 :]))
 
 
 def search(protocol: Protocol) -> tuple[int, list[State]]:
