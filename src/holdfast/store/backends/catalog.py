@@ -25,12 +25,15 @@ STRAY = (
 )
 """A branch that its run does not find: the index is damaged."""
 ROOTLESS = (
-    "WITH RECURSIVE known(no) AS (SELECT min(id) >> 32 FROM {rows} UNION ALL "
+    "WITH RECURSIVE known(no) AS (SELECT min(id) >> 32 FROM {rows} UNION "
     "SELECT (SELECT min(id) >> 32 FROM {rows} WHERE id >= (no + 1) << 32) FROM known "
     "WHERE no IS NOT NULL) "
     "SELECT no FROM known WHERE no IS NOT NULL AND no NOT IN (SELECT no FROM branch) LIMIT 1"
 )
-"""A branch of which only rows are left; one look for each branch, however many rows it has."""
+"""A branch of which only rows are left; one look for each branch, however many rows it has.
+
+No branch twice: where keys are out of order, a look may lead back, and would never end.
+"""
 CHECKS = {
     UNFILED: "run number {} is there and is not found by its id",
     UNLISTED: "run number {} is there and is not listed",
