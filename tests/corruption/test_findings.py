@@ -146,6 +146,7 @@ def test_a_row_under_a_key_billions_away_does_not_make_anybody_count_up_to_it(
 def test_no_bit_of_a_tree_of_keys_makes_the_catalog_look_for_ever(path: Path) -> None:
     file, root = path / "store.db", page_of(path, "pack")
     data = bytearray(file.read_bytes())
+    endless: list[int] = []
     data[18:20] = b"\x01\x01"  # Without a log, so that no other file is needed.
     for bit in range((root + PAGE - 64) * 8, (root + PAGE) * 8):
         data[bit >> 3] ^= 1 << (bit & 7)
@@ -155,5 +156,9 @@ def test_no_bit_of_a_tree_of_keys_makes_the_catalog_look_for_ever(path: Path) ->
             link.set_progress_handler(lambda: 1, 1_000_000)  # Anything is less than that.
             try:
                 catalog.check(link)
-            except (holdfast.Damaged, sqlite3.DatabaseError) as error:
-                assert "interrupted" not in str(error), bit
+            except sqlite3.OperationalError:
+                endless.append(bit)  # It was interrupted.
+            except (holdfast.Damaged, sqlite3.DatabaseError):
+                continue
+
+    assert [] == endless
