@@ -133,9 +133,10 @@ class SqliteRecords(SqliteReads):
                     self._objects.uphold(id_, data)
 
     def _do(self, writes: Sequence[Write]) -> list[int]:
-        write = writes[0]
-        if len(writes) == 1 and type(write) is Append and _is_bare(write):
-            return [self._append(write)]
+        if len(writes) == 1:
+            write = writes[0]
+            if type(write) is Append and _is_bare(write):
+                return [self._append(write)]
         self._begun.clear()
         with transaction(self._writer):
             return [self._one(write) for write in writes]
