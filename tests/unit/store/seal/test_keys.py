@@ -1,5 +1,7 @@
 """The key hierarchy: only the provider's key opens a store, and everything in clear is bound."""
 
+import hashlib
+
 import msgspec
 import pytest
 
@@ -8,6 +10,7 @@ from holdfast.store.backends.memory import MemoryRecords
 from holdfast.store.keys.local import RootKey
 from holdfast.store.keys.passphrase import Passphrase
 from holdfast.store.seal import keys, sealed
+from holdfast.store.seal.aead import Cipher, derive
 from holdfast.store.seal.keys import Root, StoreKeys
 from holdfast.store.seal.provider import unwrap, wrap
 
@@ -173,3 +176,73 @@ def test_every_run_has_a_key_that_no_other_run_ever_had() -> None:
     rows = {seals.new(1).row(5, b"before", b"payload").mac for _ in range(20)}
 
     assert 20 == len(rows)
+
+
+def test_another_wrapping_of_the_same_key_does_not_stand_in_for_the_first() -> None:
+    made, key = keys.make(STORE)
+    root = keys.read_root(made.root(key, MINE))
+    again = MINE.wrap(key, b"holdfast store " + STORE.hex().encode() + b" key 1")
+
+    assert key == MINE.unwrap(again, b"holdfast store " + STORE.hex().encode() + b" key 1", "it")
+    with pytest.raises(Damaged, match="the key of the store"):
+        keys.unlock(
+            msgspec.msgpack.encode(msgspec.structs.replace(root, wrapped=again)),
+            STORE,
+            MINE,
+            "the store",
+        )
+
+
+def test_names_and_large_values_have_keys_of_their_own() -> None:
+    made = StoreKeys(STORE, Cipher(b"k" * 32, 1), b"x" * 32)
+    names = derive(b"x" * 32, b"holdfast 1 names")
+
+    assert derive(b"x" * 32, b"holdfast 1 chunks") == made.chunks
+    assert hashlib.blake2b(b"run\0a", key=names, digest_size=32).digest() == made.name(b"run", b"a")
+
+
+def test_a_wrapped_store_key_is_bound_to_its_store_and_number() -> None:
+    contexts: list[bytes] = []
+
+    class Service:
+        """A key service that remembers what it was asked to bind keys to."""
+
+        kind = "service"
+
+        def wrap(self, key: bytes, context: bytes) -> bytes:
+            contexts.append(context)
+            return key
+
+        def unwrap(self, wrapped: bytes, _context: bytes, _what: str) -> bytes:
+            return wrapped
+
+    made, key = keys.make(STORE)
+    made.root(key, Service())
+    after, other = made.successor()
+    after.root(other, Service())
+
+    store = STORE.hex().encode()
+    assert [b"holdfast store %b key %d" % (store, number) for number in (1, 2)] == contexts
+
+
+def test_chance_that_repeats_wraps_no_two_keys_under_one_salt(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("holdfast.store.seal.provider.secrets.token_bytes", bytes)
+
+    salts = {
+        wrap(b"r" * 32, key, context)[:16]
+        for key in (b"a" * 32, b"b" * 32)
+        for context in (b"one", b"two")
+    }
+
+    assert 4 == len(salts)
+
+
+def test_the_commitment_of_a_wrapping_is_not_the_key_that_wraps() -> None:
+    wrapped = wrap(b"r" * 32, b"k" * 32, b"here")
+
+    made = derive(b"r" * 32, b"holdfast 1 wrap\0here", 64, salt=wrapped[:16])
+
+    assert made[32:] == wrapped[16:48]
+    assert made[:32] not in wrapped
