@@ -46,7 +46,8 @@ def from_file(path: Path) -> RootKey:
             text = stream.read(TEXT_BYTES_MAX + 1)
     except OSError as error:
         why = (error.strerror or str(error)).lower()
-        raise KeyUnusable(source, f"{why}; `holdfast keys new {path}` makes one") from error
+        why += f"; a store that is there needs the key it was made with, `holdfast keys new {path}`"
+        raise KeyUnusable(source, f"{why} makes one for a new store") from error
     if stat.S_IMODE(found.st_mode) & 0o077:
         raise KeyUnusable(source, f"other users may read or change it; `chmod 600 {path}`")
     return RootKey(parse(text, source), "file")
