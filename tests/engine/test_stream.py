@@ -1,6 +1,7 @@
 """A stream is recorded as it arrives, continued from what is recorded, and final at its end."""
 
 import asyncio
+import contextlib
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -9,8 +10,14 @@ from typing import Any
 import pytest
 
 import holdfast
+from holdfast.clock import SystemClock
+from holdfast.engine.handle import given_key
 from holdfast.engine.stream import SPILL_S
 from holdfast.model.journal import Raised, Streamed
+from holdfast.policy.usage import total
+from holdfast.report.facts import facts_of
+from holdfast.report.timeline import timeline
+from holdfast.store.open import open_store
 from holdfast.testing.fakes import ManualClock
 from tests.engine.kit import RUN, Crash, Stage, World, moments
 
@@ -447,3 +454,23 @@ def test_a_stream_that_turns_end_inside_of_is_left_there(stage: Stage, model: Mo
     stage.live(agent)
 
     assert [(1, 1, "left"), (1, 1, "left")] == parts(stage)
+
+
+def test_what_a_partial_answer_cost_is_told(stage: Stage, model: Model) -> None:
+    model.dies_at = 8
+    stage.die(reader(model.anew))
+    stage.live(reader(model.anew))
+
+    opened = open_store(stage.path, SystemClock(), key=given_key())
+    with contextlib.closing(opened):
+        [told] = facts_of(opened)
+        run = opened.reader.find(RUN)
+        assert run is not None
+        story = timeline(opened.reader, run)
+
+    streams = [event for event in story.events if event.kind == "stream"]
+    assert [("partial; was begun anew", 8), ("answered", 10)] == [
+        (event.outcome, event.tokens_out) for event in streams
+    ]
+    assert (18, 8) == (total(told.spent).tokens_out, total(told.lost).tokens_out)
+    assert 18 == story.tokens_out

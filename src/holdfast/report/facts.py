@@ -20,6 +20,7 @@ from holdfast.model.journal import (
     Resumed,
     Retried,
     Started,
+    Streamed,
     TurnEnded,
     Usage,
 )
@@ -92,9 +93,10 @@ def _facts(run: Run, lines: Sequence[Line], size: int, *, is_held: bool) -> Fact
     intended = {entry.key for entry in entries if isinstance(entry, Intended)}
     settled = {entry.key for entry in entries if isinstance(entry, Happened)}
     marks = [entry.mark for entry in entries if isinstance(entry, TurnEnded) and entry.mark]
-    saved, at_risk_s = _spared(entries)
+    left = _superseded(entries)
+    saved, at_risk_s = _spared([entry for entry in entries if id(entry) not in left])
     started = next((entry for entry in entries if isinstance(entry, Started)), None)
-    kept = {id(entry) for entry in _lineage(lines, run.row.head)}
+    kept = {id(entry) for entry in _lineage(lines, run.row.head)} - left
     return Facts(
         id=run.body.id,
         agent=run.body.agent,
@@ -108,9 +110,9 @@ def _facts(run: Run, lines: Sequence[Line], size: int, *, is_held: bool) -> Fact
         episodes=episodes(lines, is_held=is_held),
         sla=None if started is None else started.sla,
         is_watched=any(isinstance(e, Decided) and e.by in WATCHERS for e in entries),
-        spent=[entry.usage for entry in calls if entry.usage is not None],
+        spent=[usage for entry in entries for usage in _used(entry)],
         saved=saved,
-        lost=[entry.usage for entry in calls if entry.usage is not None and id(entry) not in kept],
+        lost=[usage for entry in entries if id(entry) not in kept for usage in _used(entry)],
         at_risk_s=at_risk_s,
         lives=1 + sum(isinstance(e, Resumed) and e.facts is not None for e in entries),
         checkpoints=len(marks),
@@ -118,6 +120,28 @@ def _facts(run: Run, lines: Sequence[Line], size: int, *, is_held: bool) -> Fact
         effects=len(settled),
         in_doubt=len(intended - settled) if run.body.status is Status.IN_DOUBT else 0,
     )
+
+
+def _used(entry: Entry) -> list[Usage]:
+    """What an entry says that was used."""
+    if isinstance(entry, Streamed):
+        return [Usage(tokens_out=entry.tokens)]
+    usage = entry.usage if isinstance(entry, Answer | Happened) else None
+    return [] if usage is None else [usage]
+
+
+def _superseded(entries: Sequence[Entry]) -> set[int]:
+    """Records of streams that were begun anew later: paid for, and no part of an answer."""
+    parts = [entry for entry in entries if isinstance(entry, Streamed)]
+    newest: dict[str, int] = {}
+    for each in parts:
+        newest[_stream(each)] = max(newest.get(_stream(each), 0), each.attempt)
+    return {id(each) for each in parts if each.attempt < newest[_stream(each)]}
+
+
+def _stream(part: Streamed) -> str:
+    call = part.call
+    return repr((call.scope, call.name, call.digest, call.ordinal))
 
 
 def _lineage(lines: Sequence[Line], head: int) -> Iterator[Entry]:
@@ -143,9 +167,9 @@ def _spared(entries: Sequence[Entry]) -> tuple[list[Usage], list[float]]:
     used: list[Usage] = []
     worked_s = 0.0
     for entry in entries:
+        used += _used(entry)
         if isinstance(entry, Answer | Happened):
             worked_s += entry.took_s
-            used += [] if entry.usage is None else [entry.usage]
         elif isinstance(entry, Resumed) and entry.facts is not None:
             saved += used
             at_risk_s.append(worked_s)
