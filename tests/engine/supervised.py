@@ -3,6 +3,7 @@
 import os
 import signal
 import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import holdfast
@@ -97,6 +98,32 @@ def hanging(run: holdfast.Run, place: str) -> str:
             time.sleep(600)
         break
     return "woke up"
+
+
+def words(place: str, prefix: Sequence[str] = ()) -> Iterator[str]:
+    for n in range(len(prefix), 6):
+        if n == 4 and is_first(place, "stalled"):
+            time.sleep(600)
+        say(place, f"word {n}")
+        yield f"w{n}"
+
+
+@holdfast.agent(checkpoint=holdfast.every(seconds=0.2))
+def listener(run: holdfast.Run, place: str) -> str:
+    return " ".join(run.stream(words, place, every=2))
+
+
+@holdfast.agent
+def steady(_run: holdfast.Run, place: str) -> int:
+    for turn in range(16):
+        time.sleep(0.25)
+        think(place, turn)
+    return 16
+
+
+@holdfast.agent
+def manager(run: holdfast.Run, place: str) -> int:
+    return run.child(steady, place)
 
 
 @holdfast.agent

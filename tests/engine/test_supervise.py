@@ -113,6 +113,26 @@ def test_a_run_that_records_nothing_for_too_long_is_killed_and_goes_on(
     assert time.monotonic() - began < 60
 
 
+def test_a_stream_that_stalls_is_a_hang_and_goes_on_from_what_it_gave(
+    stage: Stage, agents: ModuleType, tmp_path: Path
+) -> None:
+    """Also where checkpoints are made by the clock: they do not look like progress."""
+    result = supervise(stage, agents.listener, str(tmp_path), stall="3s", spare=False)
+
+    assert "w0 w1 w2 w3 w4 w5" == result
+    assert [f"word {n}" for n in range(6)] == asked(tmp_path)
+    assert [("supervise", "timeout", "restart")] == decisions(stage)
+
+
+def test_what_a_child_records_is_progress_of_its_parent(
+    stage: Stage, agents: ModuleType, tmp_path: Path
+) -> None:
+    assert 16 == supervise(stage, agents.manager, str(tmp_path), stall="3s", spare=False)
+
+    assert [] == decisions(stage)
+    assert 16 == len(asked(tmp_path))
+
+
 def test_a_long_call_under_its_own_limit_is_no_hang(
     stage: Stage, agents: ModuleType, tmp_path: Path
 ) -> None:
