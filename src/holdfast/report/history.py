@@ -5,13 +5,14 @@ import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
+from typing import TypeAlias, TypeGuard
 
 import msgspec
 
 from holdfast.errors import BadCase
 from holdfast.model.case import Case, Cause, Policy, Promise, Saving, Scope, Unit
 from holdfast.model.failure import FailureKind
-from holdfast.model.journal import Answer, Entry, Happened, Started, TurnEnded
+from holdfast.model.journal import Answer, Entry, Happened, Started, Streamed, TurnEnded
 from holdfast.model.limits import SLA, dollars, seconds
 from holdfast.model.run import Status
 from holdfast.policy.adaptive import PRIOR_FAILURES, PRIOR_S
@@ -26,6 +27,8 @@ JOURNAL_S = 0.0005
 RECOVERED = 0.95
 """How surely a recovery helps, believed as strongly as one that was seen."""
 UNIT_S_MIN = 1e-3
+
+Answered: TypeAlias = Answer | Happened | Streamed
 
 SCOPES: dict[FailureKind, Scope] = {
     FailureKind.TRANSIENT: Scope.IN_PLACE,
@@ -115,9 +118,9 @@ def promise_of(sla: SLA | None) -> Promise:
 def _seen(lines: Sequence[Line], status: Status, size: int) -> Seen:
     entries = list(_entries(lines))
     started = next((entry for entry in entries if isinstance(entry, Started)), None)
-    calls = [entry for entry in entries if isinstance(entry, Answer | Happened)]
+    calls = [entry for entry in entries if _is_answer(entry)]
     ends = [entry for entry in entries if isinstance(entry, TurnEnded)]
-    used = [entry.usage for entry in calls if entry.usage is not None]
+    used = [usage for entry in calls if (usage := getattr(entry, "usage", None)) is not None]
     return Seen(
         is_finished=status is Status.FINISHED,
         units=_units(calls),
@@ -137,9 +140,14 @@ def _entries(lines: Iterable[Line]) -> Iterator[Entry]:
             yield from placed.row.entries
 
 
-def _units(calls: Sequence[Answer | Happened]) -> list[Unit]:
+def _is_answer(entry: Entry) -> TypeGuard[Answered]:
+    """Whether a call ended here; of a stream, its last record."""
+    return isinstance(entry, Answer | Happened) or (isinstance(entry, Streamed) and entry.how != "")
+
+
+def _units(calls: Sequence[Answered]) -> list[Unit]:
     """A unit for each scope that was worked in: a turn, or the code outside turns."""
-    by_scope: dict[object, list[Answer | Happened]] = defaultdict(list)
+    by_scope: dict[object, list[Answered]] = defaultdict(list)
     for entry in calls:
         if isinstance(entry.call.scope, int):
             by_scope[entry.call.scope].append(entry)
@@ -149,7 +157,9 @@ def _units(calls: Sequence[Answer | Happened]) -> list[Unit]:
             usd=math.fsum(
                 entry.usage.usd
                 for entry in group
-                if entry.usage is not None and entry.usage.usd is not None
+                if not isinstance(entry, Streamed)
+                and entry.usage is not None
+                and entry.usage.usd is not None
             ),
             is_effect=any(isinstance(entry, Happened) for entry in group),
         )

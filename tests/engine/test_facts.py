@@ -1,0 +1,133 @@
+"""What reports are made of, read from real runs: spent, spared, lost."""
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import holdfast
+from holdfast.clock import SystemClock
+from holdfast.policy.usage import total
+from holdfast.report.cost import cost_of
+from holdfast.report.facts import Facts, facts_of
+from holdfast.report.history import case_of
+from holdfast.store.open import open_store
+from tests.engine.kit import RUN, Crash, Stage, World
+
+WORDS = [f"w{n} " for n in range(10)]
+
+
+def facts(stage: Stage) -> Facts:
+    opened = open_store(stage.path, SystemClock(), must_exist=True)
+    try:
+        [found] = facts_of(opened, only=RUN)
+    finally:
+        opened.close()
+    return found
+
+
+def talker(world: World, turns: int = 3) -> holdfast.Agent[..., Any]:
+    @holdfast.step
+    def chat(n: int) -> dict[str, Any]:
+        world.ask(f"chat {n}")
+        usage = {"input_tokens": 10, "output_tokens": 1, "usd": 0.25}
+        return {"model": "m", "usage": usage}
+
+    @holdfast.agent(checkpoint=holdfast.every(turns=1))
+    def agent(run: holdfast.Run) -> int:
+        for turn in run.turns():
+            chat(turn)
+            run.state["turn"] = turn
+            if turn == turns - 1:
+                break
+        return turns
+
+    return agent
+
+
+def test_a_restart_spares_what_was_recorded_before_it(stage: Stage, world: World) -> None:
+    agent = talker(world)
+    world.dies_at = "chat 2"
+    stage.die(agent)
+    world.dies_at = None
+    stage.live(agent)
+
+    found = facts(stage)
+    cost = cost_of([found])
+
+    assert (2, 1) == (found.lives, cost.restarts)
+    assert (33, 22) == tuple(
+        (used.tokens_in or 0) + (used.tokens_out or 0) for used in (cost.spent, cost.saved)
+    )
+    assert (0.75, 0.5, None) == (cost.spent.usd, cost.saved.usd, cost.lost.usd)
+    assert 1 == len(found.at_risk_s)
+
+
+def test_a_rollback_loses_what_stands_on_the_branch_that_was_left(
+    stage: Stage, world: World
+) -> None:
+    agent = talker(world)
+    stage.live(agent)
+    with stage.open() as store:
+        first = store.checkpoints(RUN)[0]
+        store.plan_rollback(RUN, to=first).apply()
+        store.restart(RUN, agent=agent)
+
+    found = facts(stage)
+
+    assert 5 == len(found.spent)
+    assert 2 == len(found.lost)
+    assert 0.5 == total(found.lost).usd
+
+
+class Speaker:
+    """Yields words; dies before the eighth, once."""
+
+    def __init__(self) -> None:
+        self.is_dead = False
+
+    def go_on(self, prefix: Sequence[str] = ()) -> Iterator[str]:
+        for at in range(len(prefix), len(WORDS)):
+            if at == 8 and not self.is_dead:
+                self.is_dead = True
+                raise Crash
+            yield WORDS[at]
+
+    def anew(self) -> Iterator[str]:
+        yield from self.go_on()
+
+
+def listener(speak: Callable[..., Iterator[str]]) -> holdfast.Agent[..., Any]:
+    @holdfast.agent
+    def agent(run: holdfast.Run) -> int:
+        return len(list(run.stream(speak, every=3, name="chat")))
+
+    return agent
+
+
+def test_a_stream_that_goes_on_loses_nothing_and_one_begun_anew_its_part(tmp_path: Path) -> None:
+    told = []
+    for name in ("go_on", "anew"):
+        speaker, stage = Speaker(), Stage(tmp_path / name)
+
+        agent = listener(getattr(speaker, name))
+        stage.die(agent)
+        assert 10 == stage.live(agent)
+        cost = cost_of([facts(stage)])
+        told.append((cost.spent.tokens_out, cost.saved.tokens_out, cost.lost.tokens_out))
+
+    assert [(10, 8, None), (18, None, 8)] == told
+
+
+def test_a_stream_is_a_unit_of_work_for_the_advisor(stage: Stage) -> None:
+    speaker = Speaker()
+    speaker.is_dead = True
+    stage.live(listener(speaker.go_on))
+
+    opened = open_store(stage.path, SystemClock(), must_exist=True)
+    try:
+        case = case_of(opened)
+    finally:
+        opened.close()
+
+    assert 1 == len(case.units)
+    assert "process" in [cause.name for cause in case.causes]
