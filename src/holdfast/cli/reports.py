@@ -78,7 +78,7 @@ def _around(kept: Kept) -> list[tuple[str, str]]:
         ("promise", f"{kept.targets.max_recovery_s:g} s to recover ({kept.targets.clock})"),
     ]
     if kept.apart:
-        rows.append(("apart", f"{plural(kept.apart, 'run')} that nobody watches: not judged"))
+        rows.append(("apart", f"{plural(kept.apart, 'run')} that nobody watched: not judged"))
     if kept.success is not None:
         rows.append(("task success", f"{kept.success:.4%}"))
     if kept.availability is not None:

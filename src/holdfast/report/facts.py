@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from holdfast.model.decision import Action
 from holdfast.model.ids import branch_of
 from holdfast.model.journal import (
     Answer,
@@ -65,6 +66,12 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     blocked_s: list[float]
     effects: int
     in_doubt: int
+
+    @property
+    def is_left_alone(self) -> bool:
+        """Whether it failed with nobody there to take it up; one that failed never tells."""
+        ended = any(each.action is not Action.RETRY for each in self.episodes)
+        return ended and not self.is_watched
 
     @property
     def time_s(self) -> float:

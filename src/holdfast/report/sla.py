@@ -41,7 +41,7 @@ class Breach(msgspec.Struct, frozen=True, kw_only=True):
 class Kept(msgspec.Struct, frozen=True, kw_only=True):
     """What was measured of a promise.
 
-    `apart` are runs that no supervisor watches: their failures wait for whoever comes, so they are
+    `apart` are runs that failed with no supervisor there: they wait for whoever comes, so they are
     shown and not judged. `budget_left` is the share of the allowed downtime that is left, and
     `down_h_per_month` what the downtime comes to in a month of such running.
     """
@@ -76,9 +76,10 @@ def targets_of(sla: SLA | None) -> Targets:
 
 
 def keep(facts: Sequence[Facts], now: float) -> Kept:
-    """Judge the runs that somebody watches, or all where nobody watches any."""
-    watched = [run for run in facts if run.is_watched]
-    judged = watched or list(facts)
+    """Judge all runs; where some are watched, those that were left alone stand apart."""
+    judged = list(facts)
+    if any(run.is_watched for run in facts):
+        judged = [run for run in facts if not run.is_left_alone]
     sla = next((run.sla for run in judged if run.sla is not None), None)
     targets = targets_of(sla)
     found = [(run, each) for run in judged for each in counted(run.episodes, now, targets)]

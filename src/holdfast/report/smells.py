@@ -70,7 +70,7 @@ def _slow(kept: Kept, facts: Sequence[Facts]) -> Iterator[Smell]:
 
 
 def _alone(facts: Sequence[Facts]) -> Iterator[Smell]:
-    left = [run for run in facts if not run.is_watched and any(run.episodes)]
+    left = [run for run in facts if run.is_left_alone]
     if left and not any(run.is_watched for run in facts):
         yield Smell(
             name="nobody watches",

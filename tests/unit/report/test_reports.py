@@ -110,9 +110,13 @@ def test_breaches_are_listed_one_by_one_with_their_reason() -> None:
 
 
 def test_runs_that_nobody_watches_stand_apart_from_those_that_are() -> None:
-    kept = keep([run("watched", failure(4.0), is_watched=True), run("alone", failure(900.0))], NOW)
+    watched, alone = run("watched", failure(4.0), is_watched=True), run("alone", failure(900.0))
+    sound = [run(f"sound-{n}") for n in range(3)]
 
-    assert (2, 1, 1, []) == (kept.runs, kept.apart, kept.episodes, kept.breaches)
+    kept = keep([watched, alone, *sound], NOW)
+
+    assert (5, 1, 1, []) == (kept.runs, kept.apart, kept.episodes, kept.breaches)
+    assert 4 == kept.measured[4].samples
 
 
 def test_the_agents_own_code_never_makes_the_overhead_a_missed_promise() -> None:
