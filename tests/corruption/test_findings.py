@@ -8,7 +8,7 @@ import pytest
 
 import holdfast
 from holdfast.clock import SystemClock
-from holdfast.store.backends import catalog
+from holdfast.store.backends import catalog, packs
 from holdfast.store.chain import keyed_id
 from holdfast.store.open import open_store
 from holdfast.store.verify import verify
@@ -162,3 +162,25 @@ def test_no_bit_of_a_tree_of_keys_makes_the_catalog_look_for_ever(path: Path) ->
                 continue
 
     assert [] == endless
+
+
+def test_no_bit_of_a_tree_of_keys_gives_the_newest_row_of_another_branch(path: Path) -> None:
+    file, root = path / "store.db", page_of(path, "pack")
+    data = bytearray(file.read_bytes())
+    data[18:20] = b"\x01\x01"  # Without a log, so that no other file is needed.
+    named = 0
+    for bit in range((root + PAGE - 64) * 8, (root + PAGE) * 8):
+        data[bit >> 3] ^= 1 << (bit & 7)
+        file.write_bytes(data)
+        data[bit >> 3] ^= 1 << (bit & 7)
+        with closing(sqlite3.connect(file)) as link:
+            for branch in range(1, 6):
+                try:
+                    end = packs.end(link, branch)
+                    assert end == -1 or branch == end >> 32, bit
+                except holdfast.Damaged:
+                    named += 1
+                except sqlite3.DatabaseError:
+                    continue
+
+    assert named

@@ -146,6 +146,9 @@ def end(link: sqlite3.Connection, branch: int) -> int:
         link.execute(f"SELECT max(id) FROM {rows} WHERE id BETWEEN ? AND ?", span).fetchone()[0]  # noqa: S608 our own names
         for rows in ("j", "pack")
     ]
+    if any(type(id_) is int and not span[0] <= id_ <= span[1] for id_ in newest):
+        # SQLite found it among others by a key that is not its own.
+        raise Damaged(f"branch {branch}", "the keys of its rows are out of order")
     return max(id_ if type(id_) is int else -1 for id_ in newest)
 
 

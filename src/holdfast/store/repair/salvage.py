@@ -81,7 +81,7 @@ class Salvage:
 
     def end(self, branch: int) -> int:
         """The id of the newest row of a branch; -2 where that cannot be read."""
-        with contextlib.suppress(*UNREADABLE):
+        with contextlib.suppress(*UNREADABLE, Damaged):
             return packs.end(self._link, branch)
         return -2
 
