@@ -1,11 +1,16 @@
 """Every file call of the store in one place, so that a test can lose what was not flushed."""
 
-import fcntl
 import os
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from holdfast import failpoint
+from holdfast.ondemand import OnDemand
+
+if TYPE_CHECKING:
+    import fcntl
+else:
+    fcntl = OnDemand("fcntl")  # Windows has none: there `place` refuses the store, not the import.
 
 
 class Fs(Protocol):
