@@ -37,10 +37,9 @@ def test_every_fault_bites_and_every_run_recovers(clinic: Clinic) -> None:
     assert {each["name"]: 0 for each in card["nevers"]} == {
         each["name"]: each["seen"] for each in card["nevers"]
     }
-    # The store of a run with a slow disk held it up, and nothing else did.
+    # A slow disk held its runs up.
     runs = [json.loads(line) for line in (clinic.folder / "drill.jsonl").read_text().splitlines()]
-    held = {each.get("fault"): each.get("held_s") for each in runs if each["type"] == "run"}
-    assert held["slow-disk"] > 0.1
+    assert max(each["held_s"] for each in runs if each.get("fault") == "slow-disk") > 0.1
     assert [] == list(clinic.spill.iterdir())
 
 

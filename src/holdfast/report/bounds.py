@@ -28,13 +28,6 @@ def upper(failures: int, trials: int, confidence: float = CONFIDENCE) -> float:
     return _bisect(lambda p: beta(p, failures + 1, trials - failures), confidence)
 
 
-def lower(failures: int, trials: int, confidence: float = CONFIDENCE) -> float:
-    """The share of failures that is surely reached, one-sided."""
-    if failures == 0:
-        return 0.0
-    return _bisect(lambda p: beta(p, failures, trials - failures + 1), 1.0 - confidence)
-
-
 def trials_for(share: float, failures: int = 0, confidence: float = CONFIDENCE) -> int:
     """How many trials with so many failures show that at most `share` fail."""
     low, high = failures, max(1, 2 * failures)
