@@ -72,8 +72,7 @@ def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def _tone(cell: str) -> str:
-    verdicts = {*map(str, Verdict), "never seen"}
-    return f' class="{cell.replace(" ", "-")}"' if cell in verdicts else ""
+    return f' class="{cell.replace(" ", "-")}"' if cell in set(Verdict) else ""
 
 
 def _histogram(card: Scorecard) -> str:

@@ -98,7 +98,7 @@ class Results(msgspec.Struct, kw_only=True):
 
 
 class Log:
-    """The file of results: each line is on the disk before the next run begins to count."""
+    """The file of results: each line is written at once when its run has ended."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -31,11 +31,7 @@ class Never(msgspec.Struct, frozen=True, kw_only=True):
     seen: int
     runs: int
     bound: float
-
-    @property
-    def verdict(self) -> Verdict:
-        """Missed if it happened once; that it never does cannot be shown."""
-        return Verdict.MISSED if self.seen else Verdict.NOT_SHOWN
+    verdict: Verdict
 
 
 class Kind(msgspec.Struct, frozen=True, kw_only=True):
@@ -145,7 +141,13 @@ def _nevers(runs: Sequence[Result]) -> list[Never]:
     def never(name: str, broken: Iterable[int]) -> Never:
         counts = list(broken)
         hit = sum(count > 0 for count in counts)
-        return Never(name=name, seen=sum(counts), runs=len(counts), bound=upper(hit, len(counts)))
+        return Never(
+            name=name,
+            seen=sum(counts),
+            runs=len(counts),
+            bound=upper(hit, len(counts)),
+            verdict=Verdict.MISSED if hit else Verdict.NEVER_SEEN,
+        )
 
     return [
         never("effects doubled", (run.doubled for run in runs)),

@@ -99,8 +99,8 @@ def _promise(each: Measured) -> tuple[str, ...]:
 
 
 def _never(each: Never) -> tuple[str, ...]:
-    verdict = str(Verdict.MISSED) if each.seen else "never seen"
-    return each.name, str(each.seen), f"{each.runs:,}", f"≤ {number(each.bound, 'share')}", verdict
+    sure = f"≤ {number(each.bound, 'share')}"
+    return each.name, str(each.seen), f"{each.runs:,}", sure, str(each.verdict)
 
 
 def _kind(each: Kind) -> tuple[str, ...]:

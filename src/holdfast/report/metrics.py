@@ -27,6 +27,8 @@ class Verdict(StrEnum):
     MET = "met"
     MISSED = "missed"
     NOT_SHOWN = "not shown"
+    NEVER_SEEN = "never seen"
+    """Of what must not happen at all: that it never will cannot be shown."""
 
 
 class Targets(msgspec.Struct, frozen=True, kw_only=True):
