@@ -1,10 +1,11 @@
 """A store for each test, and a world beside it."""
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from tests.engine.kit import Stage, World, fence
+from tests.engine.kit import FENCE, Stage, World, fence
 
 
 @pytest.fixture
@@ -18,6 +19,12 @@ def world() -> World:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    if fence["restores"]:
-        counts = ", ".join(f"{number} {what}" for what, number in fence.items())
+    """What the tests of the fence counted, also those that ran in other processes."""
+    counted: Counter[str] = Counter()
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if isinstance(report, pytest.TestReport) and report.when == "teardown":
+                counted.update(*(value for name, value in report.user_properties if name == FENCE))
+    if counted:
+        counts = ", ".join(f"{counted[what]} {what}" for what in fence)
         terminalreporter.write_line(f"the fence: {counts}")

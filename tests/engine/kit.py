@@ -18,6 +18,7 @@ T = TypeVar("T")
 
 RUN = "run-1"
 
+FENCE = "fence"
 fence = {"restores": 0, "doubled": 0, "swallowed": 0}
 """What the tests of the fence counted; printed at the end."""
 

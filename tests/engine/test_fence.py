@@ -3,14 +3,14 @@
 
 import contextlib
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
 
 import holdfast
 from holdfast import failpoint
-from tests.engine.kit import RUN, Stage, fence
+from tests.engine.kit import FENCE, RUN, Stage, fence
 
 Call = Callable[[], Any]
 
@@ -20,10 +20,13 @@ calls: list[Call] = []
 
 
 @pytest.fixture(autouse=True)
-def _nothing_done() -> None:
+def _nothing_done(record_property: Callable[[str, object], None]) -> Iterator[None]:
     done.clear()
     keys.clear()
     calls.clear()
+    fence.update(dict.fromkeys(fence, 0))
+    yield
+    record_property(FENCE, dict(fence))
 
 
 def _do(what: str, key: str) -> dict[str, str]:
