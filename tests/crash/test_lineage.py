@@ -36,7 +36,7 @@ def test_what_was_killed_goes_on_and_nothing_is_doubled(
     assert set(life.reached) == set(tally.killed_at)
 
 
-@pytest.mark.parametrize("name", ["rolled back", "undone again"])
+@pytest.mark.parametrize("name", ["undone again"])
 def test_what_was_killed_again_while_it_went_on_goes_on_too(
     warm: Warm, begun: Path, tmp_path: Path, count: Callable[[Tally], None], name: str
 ) -> None:
