@@ -103,6 +103,16 @@ class Life:
             self._die(tally, [first, chance.choice(deaths)])
         return tally
 
+    def once(self, chance: random.Random, deaths_max: int) -> Tally:
+        """Killed up to so often, at failpoints drawn by chance."""
+        tally, points = Tally(), sorted(self.reached)
+        deaths = [
+            f"{name}:{chance.randint(1, self.reached[name])}"
+            for name in chance.choices(points, k=chance.randint(1, deaths_max))
+        ]
+        self._die(tally, deaths)
+        return tally
+
     def _die(self, tally: Tally, deaths: list[str]) -> None:
         where = f"{self._name}, {' then '.join(deaths)}"
         place = shutil.copytree(self._ready, self._folder / "place")

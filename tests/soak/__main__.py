@@ -11,7 +11,7 @@ import sys
 from tests.soak.page import write
 from tests.soak.part import ROOT, SEED
 
-PARTS = ("simulated", "power", "kills", "cuts", "io_errors", "flips", "fuzz")
+PARTS = ("simulated", "power", "kills", "recovery", "cuts", "io_errors", "flips", "fuzz")
 
 
 def main() -> int:

@@ -35,6 +35,7 @@ CLOSING = closing(
 )
 COLUMNS = ("effect", "key", "came to", "why")
 EXIT_LEFT = 8
+LEFT = ("impossible", "unknown")
 UNDOES = "--undo goes back to the branch before"
 GOES_BACK = "the head of run {} goes back to the branch that its last rollback left"
 
@@ -145,6 +146,8 @@ def _carry_out(handle: Store, config: Config, run: str, asked: Asked) -> int:
     told = msgspec.to_builtins(rolled)
     done = f"{run} goes on from {rolled.to}, on branch {rolled.branch}; continue it with\n  {again}"
     grids: list[Grid | str] = [_grid(rolled.effects)] if rolled.effects else []
+    if any(each.how in LEFT for each in rolled.effects):
+        tell(f"what was not taken back: `holdfast rollback {run} --retry` tries failed undos again")
     emit(config.output, document=told, lines=[told], grids=[*grids, done])
     return 0
 
