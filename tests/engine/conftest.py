@@ -24,7 +24,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     for reports in terminalreporter.stats.values():
         for report in reports:
             if isinstance(report, pytest.TestReport) and report.when == "teardown":
-                counted.update(*(value for name, value in report.user_properties if name == FENCE))
+                for name, value in report.user_properties:
+                    if name == FENCE and isinstance(value, dict):
+                        counted.update(value)
     if counted:
         counts = ", ".join(f"{counted[what]} {what}" for what in fence)
         terminalreporter.write_line(f"the fence: {counts}")
