@@ -239,6 +239,8 @@ def test_a_file_says_when_runs_are_saved_whose_agents_do_not(shop: Shop) -> None
     assert "steps=2 | seconds=30" == said["saved"]
     assert "bounded: a crash may lose the steps of the last 100 ms" in said["durability"]
     assert "2 checkpoints" in said["did"]
+    assert shown.out.count("by steps") == 2
+    assert "known by" not in shown.out
 
 
 @pytest.mark.parametrize(

@@ -173,7 +173,7 @@ def _outcome(event: Event) -> str:
     if event.decision is not None and event.failure is not None:
         return f"{event.failure.kind}: {event.failure.what} → {decided(event.decision)}"
     said = [event.outcome or ""] if event.kind != "step" or event.error else []
-    if event.kind == "question" and event.how:
+    if event.kind in ("question", "checkpoint", "snapshot") and event.how:
         said.append(f"by {event.how}")
     elif event.how and event.how != "call":
         said.append(f"(known by {event.how})")
