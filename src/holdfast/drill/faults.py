@@ -199,7 +199,7 @@ class Corrupt(Trouble):
 
     traits = Traits(
         name="corrupt",
-        about="SIGKILL, then a bit of a stored checkpoint is flipped",
+        about="SIGKILL, then a bit of a checkpoint is flipped that no effect came after",
         is_alone=True,
         is_damage=True,
         after=0.25,
