@@ -1,7 +1,7 @@
 """Advice as one self-contained HTML page: tables and charts, light and dark, no other files."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 
 from holdfast.cli.advice import Told, curve, distribution, grids
@@ -10,6 +10,7 @@ from holdfast.cli.text import duration
 from holdfast.store.codec.veil import redact
 
 WIDTH, HEIGHT, LEFT, BELOW = 640, 240, 56, 36
+LETTER = 7  # how wide one is, about
 
 STYLE = """
 :root { color-scheme: light dark; --fg: #1b1f24; --bg: #fff; --dim: #6a737d; --line: #d0d7de;
@@ -102,7 +103,7 @@ def _figure(
     left, right = min(xs), max(xs)
 
     def across(x: float) -> float:
-        return LEFT + (WIDTH - LEFT - 12) * (x - left) / ((right - left) or 1.0)
+        return LEFT + (WIDTH - LEFT - 40) * (x - left) / ((right - left) or 1.0)
 
     def down(y: float) -> float:
         return 8 + (HEIGHT - BELOW - 8) * (1 - (y - low) / ((high - low) or 1.0))
@@ -113,8 +114,8 @@ def _figure(
         for y in (low, (low + high) / 2, high)
     ]
     drawn += [
-        f'<text x="{across(x):.1f}" y="{HEIGHT - 12}" text-anchor="middle">{escape(text)}</text>'
-        for x, text in marks
+        f'<text x="{x:.1f}" y="{HEIGHT - 12}" text-anchor="middle">{escape(text)}</text>'
+        for x, text in _apart((across(x), text) for x, text in marks)
     ]
     for name, line in lines:
         path = " ".join(f"{across(x):.1f},{down(y):.1f}" for x, y in line)
@@ -123,3 +124,13 @@ def _figure(
         )
     svg = f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(caption)}">'
     return f"<figure>{svg}{''.join(drawn)}</svg><figcaption>{escape(caption)}</figcaption></figure>"
+
+
+def _apart(marks: Iterable[tuple[float, str]]) -> Iterator[tuple[float, str]]:
+    """Those marks below a chart that have room: beside the one before, and on the page."""
+    free = 0.0
+    for x, text in marks:
+        half = len(text) * LETTER / 2
+        if x - half >= free and x + half <= WIDTH:
+            yield x, text
+            free = x + half + LETTER

@@ -99,7 +99,8 @@ def _histogram(card: Scorecard) -> str:
     marks = "".join(f'<text x="{x:.1f}" y="{tall + 16}">{s:g} s</text>' for s, x in places.items())
     line = (
         f'<line x1="{at:.1f}" x2="{at:.1f}" y1="0" y2="{tall}" stroke="var(--coral)" '
-        f'stroke-dasharray="4 3"/><text x="{at + 4:.1f}" y="12">promised: {limit:g} s</text>'
+        f'stroke-dasharray="4 3"/><text x="{at - 4:.1f}" y="12" text-anchor="end">'
+        f"promised: {limit:g} s</text>"
     )
     return _svg(tall + 24, "".join(bars) + marks + line)
 
