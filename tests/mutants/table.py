@@ -4,8 +4,9 @@ from tests.mutants.acts import ACTS
 from tests.mutants.disk import DISK
 from tests.mutants.mutant import Mutant
 from tests.mutants.rows import ROWS
+from tests.mutants.seals import SEALS
 
-MUTANTS: tuple[Mutant, ...] = (*DISK, *ROWS, *ACTS)
+MUTANTS: tuple[Mutant, ...] = (*DISK, *ROWS, *SEALS, *ACTS)
 
 FAULTS = (
     "no file fsync",
