@@ -38,8 +38,10 @@ class Bell:
 
     def __init__(self, fd: int, clock: Clock) -> None:
         self._clock = clock
-        if os.fstat(fd).st_size < BYTES:
-            os.pwrite(fd, bytes(BYTES - PLACE), PLACE)  # Memory without a disk block is a trap.
+        while (size := os.fstat(fd).st_size) < BYTES:
+            # Memory without a disk block is a trap; and the disk may take a part at a time.
+            at = max(size, PLACE)
+            os.pwrite(fd, bytes(BYTES - at), at)
         self._shared = mmap.mmap(fd, BYTES)
         self._words = memoryview(self._shared).cast("I")
         # A clock that a test moves is waited for by its own sleep.

@@ -103,3 +103,14 @@ def test_ctrl_c_in_a_wait_leaves_a_bell_that_can_be_closed(fd: int) -> None:
     bell.close()
 
     assert stopped.traceback  # still there, and with it the pointer into the shared memory
+
+
+def test_a_bell_is_made_whole_where_the_disk_takes_a_part_at_a_time(
+    fd: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pwrite = os.pwrite
+    monkeypatch.setattr(os, "pwrite", lambda fd, data, at: pwrite(fd, data[:3], at))
+
+    Bell(fd, ManualClock()).close()
+
+    assert BYTES <= os.fstat(fd).st_size
