@@ -83,6 +83,20 @@ def test_metrics_are_printed_for_prometheus(history: Shop) -> None:
     assert 'holdfast_runs_total{outcome="finished"} 2.0' in done.out.splitlines()
 
 
+def test_metrics_count_what_a_restart_replays_and_what_waits_for_a_person(history: Shop) -> None:
+    before = history("report", "metrics").out
+    waiting = len(history("inbox", "list", "--json").data["inbox"])
+    history("restart", "killed", "--app", "shop")
+    after = history("report", "metrics").out
+
+    assert "holdfast_replayed_calls_total{" not in before
+    assert 'holdfast_replayed_calls_total{kind="step"} 1.0' in after.splitlines()
+    assert f"holdfast_escalations_open {float(waiting)}" in before.splitlines()
+    assert waiting > 0
+    assert 'holdfast_checkpoint_write_seconds_count{mode="checkpoint",granularity="turns"' in before
+    assert 'holdfast_checkpoint_bytes_total{kind="change"}' in before
+
+
 @pytest.mark.parametrize(
     ("args", "said"),
     [

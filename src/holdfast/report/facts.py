@@ -22,12 +22,13 @@ from holdfast.model.journal import (
     Retried,
     Started,
     Streamed,
-    TurnEnded,
     Usage,
 )
 from holdfast.model.limits import SLA
 from holdfast.model.run import Status
 from holdfast.report.episodes import Episode, Line, episodes, lines_of
+from holdfast.report.held import Held, bytes_of, held_of
+from holdfast.report.replays import replayed
 from holdfast.report.sizes import sizes
 from holdfast.store.open import Opened
 from holdfast.store.reader import ALL, Run
@@ -42,7 +43,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     `worked_s` is the time its calls took, `between_s` that between them: saving, and the agent's
     own code. `spent` is what its answers used, `saved` what restarts did not ask for again, `lost`
     what stands on branches that were left. `at_risk_s` is, for each failure that ended a life, the
-    work that a run without records would have had to do again.
+    work that a run without records would have had to do again. `saves` are its checkpoints and
+    snapshots, `state_bytes` what they recorded, `replayed` the calls that restarts found recorded.
     """
 
     id: str
@@ -62,9 +64,11 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     lost: list[Usage]
     at_risk_s: list[float]
     lives: int
-    checkpoints: int
-    blocked_s: list[float]
+    saves: list[Held]
+    state_bytes: dict[str, int]
+    replayed: dict[str, int]
     effects: int
+    not_done: int
     in_doubt: int
 
     @property
@@ -99,7 +103,7 @@ def _facts(run: Run, lines: Sequence[Line], size: int, *, is_held: bool) -> Fact
     calls = [entry for entry in entries if isinstance(entry, Answer | Happened)]
     intended = {entry.key for entry in entries if isinstance(entry, Intended)}
     settled = {entry.key for entry in entries if isinstance(entry, Happened)}
-    marks = [entry.mark for entry in entries if isinstance(entry, TurnEnded) and entry.mark]
+    declined = {entry.key for entry in entries if isinstance(entry, Declined)}
     left = _superseded(entries)
     saved, at_risk_s = _spared([entry for entry in entries if id(entry) not in left])
     started = next((entry for entry in entries if isinstance(entry, Started)), None)
@@ -122,9 +126,11 @@ def _facts(run: Run, lines: Sequence[Line], size: int, *, is_held: bool) -> Fact
         lost=[usage for entry in entries if id(entry) not in kept for usage in _used(entry)],
         at_risk_s=at_risk_s,
         lives=1 + sum(isinstance(e, Resumed) and e.facts is not None for e in entries),
-        checkpoints=len(marks),
-        blocked_s=[mark.blocked_s for mark in marks],
+        saves=list(held_of(entries)),
+        state_bytes=bytes_of(entries),
+        replayed=replayed(entries),
         effects=len(settled),
+        not_done=len(declined - settled),
         in_doubt=len(intended - settled) if run.body.status is Status.IN_DOUBT else 0,
     )
 

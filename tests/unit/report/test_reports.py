@@ -14,6 +14,7 @@ from holdfast.model.run import Status
 from holdfast.report.cost import cost_of, growth_of
 from holdfast.report.episodes import Ending, Episode
 from holdfast.report.facts import Facts
+from holdfast.report.held import Held
 from holdfast.report.metrics import Verdict
 from holdfast.report.prices import priced, with_price
 from holdfast.report.prometheus import exposition
@@ -57,9 +58,11 @@ def run(name: str, *episodes: Episode, **facts: object) -> Facts:
         "lost": [],
         "at_risk_s": [],
         "lives": 1,
-        "checkpoints": 3,
-        "blocked_s": [],
+        "saves": [],
+        "state_bytes": {},
+        "replayed": {},
         "effects": 0,
+        "not_done": 0,
         "in_doubt": 0,
     }
     return Facts(**{**known, **facts})  # type: ignore[arg-type]
@@ -217,6 +220,43 @@ def test_metrics_are_read_by_prometheus_own_parser_and_carry_no_ids() -> None:
         each.labels["outcome"]: each.value for each in families["holdfast_runs"].samples
     }
     assert [1.0] == [each.value for each in families["holdfast_effects_in_doubt"].samples]
+
+
+def test_saves_replays_and_what_waits_are_counted_by_kind() -> None:
+    saves = [
+        Held(mode="checkpoint", granularity="turns", blocked_s=0.0004),
+        Held(mode="checkpoint", granularity="turns", blocked_s=0.02),
+        Held(mode="snapshot", granularity="steps", blocked_s=0.002),
+    ]
+    facts = [
+        run("a", saves=saves, state_bytes={"change": 70, "whole": 30}, replayed={"step": 2}),
+        run("b", state_bytes={"change": 5}, replayed={"step": 1, "effect": 4}, not_done=2),
+    ]
+    text = exposition(facts, keep(facts, NOW), cost_of(facts), 1, escalations=3)
+
+    value = {
+        (each.name, *sorted(each.labels.values())): each.value
+        for family in text_string_to_metric_families(text)
+        for each in family.samples
+    }
+    write, labels = "holdfast_checkpoint_write_seconds", ("checkpoint", "sqlite", "turns")
+    assert (1.0, 2.0) == (
+        value[f"{write}_bucket", "0.01", *labels],
+        value[f"{write}_bucket", "0.05", *labels],
+    )
+    assert 0.0204 == pytest.approx(value[f"{write}_sum", *labels])
+    assert 1.0 == value[f"{write}_count", *sorted(("snapshot", "sqlite", "steps"))]
+    assert (75.0, 30.0) == (
+        value["holdfast_checkpoint_bytes_total", "change"],
+        value["holdfast_checkpoint_bytes_total", "whole"],
+    )
+    assert (3.0, 4.0) == (
+        value["holdfast_replayed_calls_total", "step"],
+        value["holdfast_replayed_calls_total", "effect"],
+    )
+    assert 2000.0 == value["holdfast_run_seconds_sum", "finished"]
+    assert 2.0 == value["holdfast_effects_total", "not done"]
+    assert 3.0 == value["holdfast_escalations_open",]
 
 
 def test_every_alert_uses_metrics_that_are_printed() -> None:

@@ -16,6 +16,7 @@ from holdfast.cli.output import emit, is_terminal, put
 from holdfast.cli.stores import find_run, opened
 from holdfast.cli.text import plural
 from holdfast.clock import SystemClock
+from holdfast.engine.inbox import Inbox
 from holdfast.errors import UsageError
 from holdfast.model.limits import dollars, seconds
 from holdfast.report.cost import cost_of, growth_of
@@ -212,8 +213,10 @@ def metrics(*, since: Since = None, store: StorePath = None) -> None:
     """Print the metrics of the store in Prometheus' text format."""
     config = settings(store)
     asked = _asked(config.store, None, _age(since))
-    kept = keep(asked.facts, asked.now)
-    put(exposition(asked.facts, kept, cost_of(asked.facts), asked.store_bytes).rstrip())
+    kept, used = keep(asked.facts, asked.now), cost_of(asked.facts)
+    with opened(config.store) as found:
+        waiting = sum(item.state == "open" for item in Inbox(found, SystemClock()).items())
+    put(exposition(asked.facts, kept, used, asked.store_bytes, waiting).rstrip())
 
 
 @report.command(
