@@ -352,7 +352,10 @@ def test_advice_from_a_store_is_made_of_what_it_has_seen(history: Shop) -> None:
         row["misses"] for row in advice["options"] if row["name"] == "nothing saved"
     )
     assert "every" in (advice["current"] or {})["name"]
-    assert "5 runs" in history("advise", "--from-store").out
+    told = history("advise", "--from-store").out
+    assert "5 runs" in told
+    assert "a record blocks" in told
+    assert "measured themselves" in told
 
 
 def test_a_store_that_has_seen_nothing_says_what_is_missing(shop: Shop) -> None:

@@ -9,17 +9,12 @@ from holdfast.model.decision import Action
 from holdfast.model.ids import branch_of
 from holdfast.model.journal import (
     Answer,
-    Answered,
     Decided,
     Declined,
     Entry,
-    Failed,
     Happened,
     Intended,
-    Questioned,
-    Raised,
     Resumed,
-    Retried,
     Started,
     Streamed,
     Usage,
@@ -27,6 +22,7 @@ from holdfast.model.journal import (
 from holdfast.model.limits import SLA
 from holdfast.model.run import Status
 from holdfast.report.episodes import Episode, Line, episodes, lines_of
+from holdfast.report.gaps import gaps_of
 from holdfast.report.held import Held, bytes_of, held_of
 from holdfast.report.replays import replayed
 from holdfast.report.sizes import sizes
@@ -34,7 +30,6 @@ from holdfast.store.open import Opened
 from holdfast.store.reader import ALL, Run
 
 WATCHERS = ("supervise", "watch")
-_APART = (Raised, Retried, Resumed, Decided, Declined, Failed, Questioned, Answered)
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
@@ -116,7 +111,7 @@ def _facts(run: Run, lines: Sequence[Line], size: int, *, is_held: bool) -> Fact
         began=run.body.created,
         ended=run.body.ended,
         worked_s=math.fsum(entry.took_s for entry in calls),
-        between_s=_between(entries),
+        between_s=math.fsum(gaps_of(entries)),
         bytes=size,
         episodes=episodes(lines, is_held=is_held),
         sla=None if started is None else started.sla,
@@ -187,20 +182,3 @@ def _spared(entries: Sequence[Entry]) -> tuple[list[Usage], list[float]]:
             saved += used
             at_risk_s.append(worked_s)
     return saved, at_risk_s
-
-
-def _between(entries: Sequence[Entry]) -> float:
-    """The time between one call and the next: what saving takes, and at most that.
-
-    Failures, waits and people in between have times of their own.
-    """
-    gaps: list[float] = []
-    before: float | None = None
-    for entry in entries:
-        if isinstance(entry, Answer | Happened):
-            if before is not None:
-                gaps.append(max(0.0, entry.at - entry.took_s - before))
-            before = entry.at
-        elif isinstance(entry, _APART):
-            before = None
-    return math.fsum(gaps)

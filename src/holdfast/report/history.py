@@ -12,18 +12,20 @@ import msgspec
 from holdfast.errors import BadCase
 from holdfast.model.case import Case, Cause, Policy, Promise, Saving, Scope, Unit
 from holdfast.model.failure import FailureKind
-from holdfast.model.journal import Answer, Entry, Happened, Started, Streamed, TurnEnded
+from holdfast.model.journal import Answer, Entry, Happened, Started, Streamed
 from holdfast.model.limits import SLA, dollars, seconds
 from holdfast.model.run import Status
 from holdfast.policy.adaptive import PRIOR_FAILURES, PRIOR_S
 from holdfast.report.episodes import Ending, Episode, Line, episodes, lines_of
+from holdfast.report.gaps import gaps_of
+from holdfast.report.held import held_of
 from holdfast.report.sizes import sizes
 from holdfast.store.open import Opened
 
 RUNS_MAX = 500
 """The newest runs that are looked at."""
 JOURNAL_S = 0.0005
-"""What a record is taken to block where nothing was measured: a flush of a local disk."""
+"""What a record is taken to block where nothing was measured, and that is said."""
 RECOVERED = 0.95
 """How surely a recovery helps, believed as strongly as one that was seen."""
 UNIT_S_MIN = 1e-3
@@ -48,6 +50,7 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     worked_s: float
     bytes: int
     blocked_s: list[float]
+    gaps_s: list[float]
     episodes: list[Episode]
     sla: SLA | None
     every: int | None
@@ -69,7 +72,7 @@ def case_of(opened: Opened) -> Case:
     typical = sorted(whole, key=lambda run: len(run.units))[len(whole) // 2]
     exposed_s = math.fsum(run.worked_s for run in runs)
     found = [each for run in runs for each in run.episodes if each.ending is not Ending.OPEN]
-    blocked = [each for run in runs for each in run.blocked_s]
+    journal_s, checkpoint_s, told = costs_of(runs)
     size = statistics.fmean(run.bytes / len(run.units) for run in whole)
     units = [msgspec.structs.replace(unit, bytes=size) for unit in typical.units]
     restore_s = _mean((each.parts.get("restore", 0.0) for each in found), 0.0)
@@ -77,7 +80,7 @@ def case_of(opened: Opened) -> Case:
         f"what was seen: {len(runs)} runs, {len(found)} failures that ended, {exposed_s:.4g} s of "
         f"work; one failure of the process in {PRIOR_S / 3600:g} h is believed besides"
     )
-    notes = [source]
+    notes = [source, *told]
     if not all(run.is_priced for run in whole):
         notes.append(
             "the price of some answers is not recorded, so their work counts as free: "
@@ -89,8 +92,8 @@ def case_of(opened: Opened) -> Case:
         units=units,
         causes=list(_causes(found, exposed_s)),
         saving=Saving(
-            journal_local_s=JOURNAL_S,
-            checkpoint_local_s=_mean(blocked, JOURNAL_S),
+            journal_local_s=journal_s,
+            checkpoint_local_s=checkpoint_s,
             restore_local_s=restore_s,
             restore_remote_s=restore_s,
             checkpoint_bytes=size,
@@ -99,6 +102,30 @@ def case_of(opened: Opened) -> Case:
         current=Policy(journal="local", local_every=typical.every or 0),
         notes=notes,
     )
+
+
+def costs_of(runs: Sequence[Seen]) -> tuple[float, float, list[str]]:
+    """How long a record and a checkpoint block here, and how that is known."""
+    gaps = [gap for run in runs for gap in run.gaps_s]
+    blocked = [each for run in runs for each in run.blocked_s]
+    journal_s = statistics.median(gaps) if gaps else JOURNAL_S
+    checkpoint_s = _mean(blocked, journal_s)
+    record = (
+        f"a record blocks {1000 * journal_s:.3g} ms: the median of {len(gaps)} times between two "
+        "calls, so at most that (the agent's own code counts)"
+    )
+    if not gaps:
+        record = (
+            "what a record costs here is not known, since no run made two calls one after the "
+            f"other: {1000 * journal_s:g} ms is taken, a flush of a local disk"
+        )
+    checkpoint = (
+        f"a checkpoint blocks {1000 * checkpoint_s:.3g} ms beside its record: the mean of "
+        f"{len(blocked)} that measured themselves"
+    )
+    if not blocked:
+        checkpoint = "what a checkpoint costs here is not known, since none was made: as a record"
+    return journal_s, checkpoint_s, [record, checkpoint]
 
 
 def promise_of(sla: SLA | None) -> Promise:
@@ -119,14 +146,14 @@ def _seen(lines: Sequence[Line], status: Status, size: int) -> Seen:
     entries = list(_entries(lines))
     started = next((entry for entry in entries if isinstance(entry, Started)), None)
     calls = [entry for entry in entries if _is_answer(entry)]
-    ends = [entry for entry in entries if isinstance(entry, TurnEnded)]
     used = [usage for entry in calls if (usage := getattr(entry, "usage", None)) is not None]
     return Seen(
         is_finished=status is Status.FINISHED,
         units=_units(calls),
         worked_s=math.fsum(entry.took_s for entry in calls),
         bytes=size,
-        blocked_s=[entry.mark.blocked_s for entry in ends if entry.mark is not None],
+        blocked_s=[save.blocked_s for save in held_of(entries) if save.mode == "checkpoint"],
+        gaps_s=gaps_of(entries),
         episodes=episodes(lines),
         sla=None if started is None else started.sla,
         every=getattr(started.cadence, "turns", None) if started is not None else None,

@@ -117,13 +117,22 @@ def keep(facts: Sequence[Facts], now: float) -> Kept:
 
 
 def _overhead(ended: Sequence[Facts], targets: Targets) -> Measured:
-    """The overhead, bounded from above: the agent's own code between calls counts as saving.
+    """The overhead, bounded from both sides.
 
-    So much can show that the promise is kept, but not that it is broken.
+    At most it is all the time between calls, which counts the agent's own code; that can show the
+    promise kept. At least it is what checkpoints measured of themselves, against all of the runs'
+    time, waits and outages too; that can show it broken.
     """
     found = overhead([(run.between_s, run.worked_s) for run in ended if run.worked_s], targets)
-    verdict = Verdict.NOT_SHOWN if found.verdict is Verdict.MISSED else found.verdict
-    note = "at most: counts the agent's own code between calls"
+    blocked_s = math.fsum(save.blocked_s for run in ended for save in run.saves)
+    rest_s = math.fsum(run.time_s for run in ended) - blocked_s
+    least = blocked_s / rest_s if rest_s > 0 else 0.0
+    verdict: Verdict = found.verdict
+    if verdict is Verdict.MISSED:
+        verdict = Verdict.NOT_SHOWN
+    if least > targets.overhead:
+        verdict = Verdict.MISSED
+    note = f"at most: counts the agent's own code between calls; checkpoints alone {least:.2%}"
     return msgspec.structs.replace(found, verdict=verdict, note=note)
 
 

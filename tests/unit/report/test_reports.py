@@ -129,6 +129,20 @@ def test_the_agents_own_code_never_makes_the_overhead_a_missed_promise() -> None
     assert "at most" in kept.measured[3].note
 
 
+def test_checkpoints_that_alone_take_too_long_make_it_one() -> None:
+    def held(blocked_s: float) -> list[Held]:
+        return [Held(mode="checkpoint", granularity="turns", blocked_s=blocked_s)]
+
+    fits = keep([run(f"r{n}", between_s=500.0, saves=held(120.0)) for n in range(30)], NOW)
+    over = keep([run(f"r{n}", between_s=500.0, saves=held(140.0)) for n in range(30)], NOW)
+
+    assert (Verdict.NOT_SHOWN, Verdict.MISSED) == (
+        fits.measured[3].verdict,
+        over.measured[3].verdict,
+    )
+    assert "checkpoints alone 16.28%" in over.measured[3].note
+
+
 def test_tokens_that_were_not_spent_again_are_counted_with_their_recorded_price() -> None:
     answer = Usage(model="m", tokens_in=100, tokens_out=10, usd=0.5)
     facts = [run("a", spent=[answer] * 4, saved=[answer] * 3, lost=[answer], lives=3)]
