@@ -141,7 +141,7 @@ def test_a_drill_that_is_ended_leaves_no_process_and_where_it_can_no_file(
         wait_for(lambda: list(clinic.spill.rglob("ledger")))
         mine = _below(child.pid)
         child.send_signal(number)
-        child.communicate(timeout=60)
+        _, told = child.communicate(timeout=60)
     finally:
         child.kill()
 
@@ -150,6 +150,7 @@ def test_a_drill_that_is_ended_leaves_no_process_and_where_it_can_no_file(
     assert (clinic.folder / "drill.jsonl").exists()
     if number != signal.SIGKILL:
         assert 130 == child.returncode
+        assert "the same command goes on there" in str(told)
         assert [] == list(clinic.spill.iterdir())
 
 
@@ -182,6 +183,35 @@ def test_a_drill_goes_on_where_its_results_end(clinic: Clinic) -> None:
     assert all(text.count(f'"no":{each["no"]},') == 1 for each in kept)
 
 
+def test_the_same_command_without_a_seed_goes_on_with_that_of_the_file(clinic: Clinic) -> None:
+    args = ("--faults", "kill", *STUBS, "--results", "drill.jsonl", "-o", "json")
+    before = clinic.drill("sound", "--runs", "1", *args).data["head"]["seed"]
+
+    done = clinic.drill("sound", "--runs", "2", *args)
+
+    assert 0 == done.status, done.err
+    assert (2, before) == (done.data["runs"], done.data["head"]["seed"])
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("recovery_success = 0.9", "there is no 'recovery_success'; those are recovery_failures,"),
+        ("recovery_failures = 5", "recovery_failures is a share between 0 and 1, not 5"),
+        ("recovery_s = -1", "recovery_s is a number above 0, not -1"),
+        ("overhead = nan", "overhead is a number above 0, not nan"),
+        ('clock = "sundial"', "clock is resume or catch_up, not 'sundial'"),
+    ],
+)
+def test_a_promise_that_nobody_can_mean_is_refused(clinic: Clinic, line: str, said: str) -> None:
+    (clinic.folder / "odd.toml").write_text(f"[promises]\n{line}\n")
+
+    done = clinic.drill("sound", "--scenario", "odd.toml", *STUBS)
+
+    assert 2 == done.status
+    assert said in done.err
+
+
 def test_results_of_another_drill_are_refused(clinic: Clinic) -> None:
     args = ("--faults", "kill", "--runs", "1", *STUBS, "--results", "drill.jsonl")
     clinic.drill("sound", "--seed", "3", *args)
@@ -199,7 +229,12 @@ def test_results_of_another_drill_are_refused(clinic: Clinic) -> None:
         (("sound", "--fault", "clinic:Missing", *STUBS), "fault clinic:Missing cannot be loaded"),
         (("sound", "--stub", "pay"), "write TOOL=MODULE:FAKE"),
         (("sound", "--stub", "pay=clinic:none", "--allow-effects"), "cannot be loaded"),
+        (("sound", "--fault", "clinic:sound", *STUBS), "clinic:sound is not a class of faults"),
+        (("sound", "--faults", "", *STUBS), "there is no fault ''"),
         (("sound", *STUBS, "--scale", "0"), "scale is what pauses are multiplied by"),
+        (("sound", *STUBS, "--scale", "nan"), "scale is what pauses are multiplied by"),
+        (("sound", *STUBS, "--only", "1"), "--only 1: there is no such run among 1"),
+        (("sound", *STUBS, "--results", "none/drill.jsonl"), "cannot be written (No such file"),
         (("sound", "--scenario", "none.toml", *STUBS), "cannot be read"),
         (("sound", "--scenario", "clinic.py", *STUBS), "scenario clinic.py"),
         (("nobody",), "no such agent is declared"),
@@ -220,6 +255,7 @@ def test_an_agent_that_fails_undisturbed_cannot_be_drilled(clinic: Clinic) -> No
 
     assert 5 == done.status
     assert "out of kelp" in done.err
+    assert "clinic:broken fails also with no fault injected" in done.err
     assert [] == list(clinic.spill.iterdir())
 
 
@@ -252,6 +288,10 @@ def test_a_report_has_four_forms(clinic: Clinic, capsys: pytest.CaptureFixture[s
     assert report() in made.out
     assert text.startswith("# Drill of clinic:sound\n")
     assert "| recovery success | ≥ 99.8 % |" in text
+    assert (
+        "No promise was missed; too few samples to show: recovery success, recovery time P95,"
+        in text
+    )
     assert 5 == len(json.loads(report("--json"))["measured"])
     assert page.startswith("<!doctype html>")
     assert "<svg" in page

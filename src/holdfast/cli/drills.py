@@ -29,7 +29,7 @@ from holdfast.drill.scenario import Scenario, read
 from holdfast.drill.scorecard import Scorecard, scorecard
 from holdfast.drill.stage import Stage, cast_of
 from holdfast.engine.agents import Agent
-from holdfast.errors import UsageError
+from holdfast.errors import RunFailed, UsageError
 from holdfast.version import VERSION
 
 
@@ -78,6 +78,9 @@ def carry_out(asked: Asked, *, workers: int, file: Path | None) -> Scorecard:
     _check(agent, script)
     if not asked.is_allowed:
         refuse_real(agent, script.stubs)
+    if asked.only is not None and asked.only >= asked.runs:
+        msg = f"--only {asked.only}: there is no such run among {asked.runs}; they count from 0"
+        raise UsageError(msg)
     head = _head(asked, script)
     with _quiet(), _results(file if asked.only is None else None, head) as (path, done):
         if asked.only is not None:
@@ -89,8 +92,23 @@ def carry_out(asked: Asked, *, workers: int, file: Path | None) -> Scorecard:
         with _folder(asked.store) as folder:
             is_kept = asked.store is not None
             stage = Stage(cast, script, folder, SystemClock(), is_kept=is_kept)
-            _play(stage, head, wanted, workers, path)
+            with _told(asked, file):
+                _play(stage, head, wanted, workers, path)
         return scorecard(results.read(path))
+
+
+@contextlib.contextmanager
+def _told(asked: Asked, file: Path | None) -> Iterator[None]:
+    """Says what to do about a drill that did not come to its end."""
+    try:
+        yield
+    except RunFailed:
+        tell(f"{asked.agent} fails also with no fault injected, so there is nothing to drill yet")
+        raise
+    except KeyboardInterrupt:
+        if file is not None and asked.only is None:
+            tell(f"interrupted; {file} has the runs that ended, and the same command goes on there")
+        raise
 
 
 def _play(stage: Stage, head: Head, wanted: list[int], workers: int, path: Path) -> None:
@@ -131,7 +149,7 @@ def _scenario(asked: Asked) -> Scenario:
         if not (tool and equals and ":" in place):
             raise UsageError(f"--stub {each!r}: write TOOL=MODULE:FAKE, such as pay=shop:fake_pay")
         stubs[tool] = place
-    named = [*(asked.faults.split(",") if asked.faults else ()), *asked.own_faults]
+    named = [*(asked.faults.split(",") if asked.faults is not None else ()), *asked.own_faults]
     made = msgspec.structs.replace(
         made,
         stubs=stubs,
@@ -182,7 +200,11 @@ def _results(file: Path | None, head: Head) -> Iterator[tuple[Path, frozenset[in
             Log(path).add(head)
             yield path, frozenset()
     elif not file.exists():
-        Log(file).add(head)
+        try:
+            Log(file).add(head)
+        except OSError as error:
+            msg = f"--results {file} cannot be written ({error.strerror}); name another place"
+            raise UsageError(msg) from error
         yield file, frozenset()
     else:
         known = results.read(file)

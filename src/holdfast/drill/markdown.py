@@ -18,9 +18,10 @@ the run goes on. Processes are forked from one that has everything imported, as 
 
 def markdown(card: Scorecard) -> str:
     """The whole page."""
+    said = words.closing(card)
     parts = [
         f"# Drill of {card.head.agent}",
-        "Made by the machine: `holdfast drill report`. " + words.closing(card).capitalize() + ".",
+        f"Made by the machine: `holdfast drill report`. {said[:1].upper()}{said[1:]}.",
         _table(("", " "), words.opening(card)),
         f"```text\n{card.head.command}\n```",
         "## Promises",

@@ -12,18 +12,22 @@ model = "support_world:model"
 recovery_s = 20
 """
 
+import math
 import tomllib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from holdfast.errors import UsageError
-from holdfast.model.limits import seconds
+from holdfast.model.limits import CLOCKS, seconds
 from holdfast.report.metrics import Targets
 
 CASE = "{case}"
 CASES_MAX = 1000
+SHARES = ("recovery_failures", "recovery_share", "breaches")
+AMOUNTS = ("recovery_s", "bytes_per_run", "overhead", "max_recovery_s")
 
 
 class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -62,9 +66,12 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         if not 0 <= self.share <= 1:
             msg = f"share is the part of the runs with a fault, from 0 to 1, not {self.share}"
             raise UsageError(msg)
-        if self.scale <= 0:
+        if not (math.isfinite(self.scale) and self.scale > 0):
             msg = f"scale is what pauses are multiplied by, above 0, not {self.scale}"
             raise UsageError(msg)
+        if self.unscaled < 0:
+            raise UsageError(f"unscaled is a number of runs, from 0, not {self.unscaled}")
+        _check_promises(self.promises)
         try:
             seconds(self.stall)
         except ValueError as error:
@@ -76,12 +83,34 @@ def read(path: Path) -> Scenario:
     try:
         found = tomllib.loads(path.read_text(encoding="utf-8"))
         made = msgspec.convert(found, Scenario)
+        _refuse_unknown(found.get("promises", {}))
     except OSError as error:
         raise UsageError(f"scenario {path} cannot be read ({error.strerror})") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.ValidationError) as error:
         raise UsageError(f"scenario {path}: {error}") from error
     made.check()
     return made
+
+
+def _refuse_unknown(promises: Iterable[str]) -> None:
+    """A promise that is misspelt would be judged by its default."""
+    known = Targets.__struct_fields__
+    for name in promises:
+        if name not in known:
+            raise UsageError(f"promises: there is no {name!r}; those are {', '.join(known)}")
+
+
+def _check_promises(promises: Targets) -> None:
+    for name in SHARES:
+        if not 0 < (value := getattr(promises, name)) < 1:
+            raise UsageError(f"promises: {name} is a share between 0 and 1, not {value}")
+    for name in AMOUNTS:
+        value = getattr(promises, name)
+        if not (math.isfinite(value) and value > 0):
+            raise UsageError(f"promises: {name} is a number above 0, not {value}")
+    if promises.clock not in CLOCKS:
+        msg = f"promises: clock is {' or '.join(CLOCKS)}, not {promises.clock!r}"
+        raise UsageError(msg)
 
 
 def _filled(value: Any, case: int) -> Any:  # noqa: ANN401 whatever a scenario holds

@@ -29,6 +29,8 @@ Heard = Callable[[Result], None]
 UNSCALED_AT_ONCE = 20
 """Runs at full length mostly wait, so many of them go side by side."""
 _LOOK_S = 0.2
+PARTS = ("traits", "strike", "reached", "between")
+"""What a class of faults has."""
 
 
 class Cast(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,7 +51,7 @@ def cast_of(
         if name in FAULTS:
             found[name] = FAULTS[name]
         elif ":" in name:
-            found[name] = _named(name, "fault")
+            found[name] = _own_fault(name)
         else:
             known = ", ".join(FAULTS)
             msg = f"there is no fault {name!r}; those are {known}, or module:Name of yours"
@@ -58,6 +60,16 @@ def cast_of(
         if not callable(_named(place, f"stand-in for {tool}")):
             raise UsageError(f"the stand-in for {tool}, {place}, is not a function")
     return Cast(agent=agent, path=path, stubs=scenario.stubs, faults=found)
+
+
+def _own_fault(name: str) -> type[Fault]:
+    made = _named(name, "fault")
+    if not (isinstance(made, type) and all(hasattr(made, part) for part in PARTS)):
+        msg = (
+            f"fault {name} is not a class of faults; derive one from holdfast.drill.faults.Trouble"
+        )
+        raise UsageError(msg)
+    return made
 
 
 def _named(place: str, what: str) -> Any:  # noqa: ANN401 whatever the operator named

@@ -119,7 +119,7 @@ def run_(
     asked = Asked(
         agent=agent,
         runs=runs,
-        seed=secrets.randbelow(SEED_MAX) if seed is None else seed,
+        seed=_seed(file) if seed is None else seed,
         faults=faults,
         own_faults=tuple(fault or ()),
         scenario=scenario,
@@ -133,6 +133,13 @@ def run_(
     card = carry_out(asked, workers=workers, file=file)
     show(card, how, None if only is not None else file)
     return EXIT_MISSED if card.is_missed else 0
+
+
+def _seed(file: Path | None) -> int:
+    """That of the drill in the file, which the same command goes on with; else a new one."""
+    if file is not None and file.exists():
+        return read(file).head.seed
+    return secrets.randbelow(SEED_MAX)
 
 
 @drill.command("report", epilog=CLOSING_REPORT)
