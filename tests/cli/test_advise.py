@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from holdfast.cli.advice import Told, document, grids
+from holdfast.cli.advice import Told, document, grids, worth_text
 from holdfast.cli.cases import case_of, promise_said, read_case
 from holdfast.cli.commands.advise import EXAMPLE, tell_all
 from holdfast.cli.main import main
 from holdfast.errors import BadCase
 from holdfast.model.case import Case, Promise
+from holdfast.policy.advise.worth import Worth
 from tests.cli.kit import Shop
 
 CASES = Path(__file__).parents[2] / "examples" / "cases"
@@ -386,3 +387,12 @@ def test_every_committed_case_can_be_read(name: str) -> None:
         "support-mended",
         "trading",
     ]
+
+
+def test_what_does_worse_for_nothing_is_told_as_a_loss() -> None:
+    assert "loses $0.5 a task, and saving costs no more" == worth_text(
+        Worth(benefit_usd=-0.5, cost_usd=0, inputs={})
+    )
+    assert "saves $0.5 a task and costs nothing more" == worth_text(
+        Worth(benefit_usd=0.5, cost_usd=0, inputs={})
+    )

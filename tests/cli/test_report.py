@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from holdfast.cli.reports import amount
 from tests.cli.kit import Shop, on_terminal
 
 
@@ -30,6 +31,10 @@ def test_a_bare_report_is_that_of_the_promises(history: Shop) -> None:
     assert bare.splitlines()[0].split() == named.splitlines()[0].split()
     assert "recovery success" in bare
     assert "not shown" in bare
+
+
+def test_a_share_is_told_in_digits_however_large() -> None:
+    assert ["99.8 %", "950 %", "11,370 %"] == [amount(n, "share") for n in (0.998, 9.5, 113.7)]
 
 
 def test_one_run_or_the_newest_runs_alone_can_be_asked_for(history: Shop) -> None:

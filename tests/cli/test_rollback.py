@@ -125,6 +125,7 @@ def test_a_rollback_that_was_cut_off_keeps_the_run_from_going_on_until_it_is_ove
         (("run-42",), 2, "say where to"),
         (("run-42", "--to", "99"), 3, "turn 99"),
         (("run-42", "--to", "before:zz"), 2, "no effect"),
+        (("run-42", "--to", "0", "--wait", "-1"), 2, "--wait: '-1' is not a duration"),
         (("run-42", "--undo"), 2, "--yes"),
         (("run-42", "--undo", "--yes"), 2, "was not rolled back"),
         (("run-42", "--undo", "--to", "0"), 2, "neither --to nor --only"),
@@ -245,6 +246,6 @@ def test_a_process_that_does_not_let_go_in_time_is_left_alone(shop: Shop) -> Non
 
     assert (8, 2) == (late.status, wrong.status), late.err + wrong.err
     assert "did not let it go within 1 s; nothing was changed" in late.err
-    assert "wait=" in wrong.err
+    assert "--wait: 'soon'" in wrong.err
     assert still is None
     assert 0 == shop(*words).status

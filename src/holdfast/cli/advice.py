@@ -213,7 +213,10 @@ def _details(told: Told) -> Grid:
 def worth_text(worth: Worth) -> str:
     """Benefit over cost, and its parts."""
     if worth.cost_usd <= 0:
-        return f"saves ${worth.benefit_usd - worth.cost_usd:.4g} a task and costs nothing more"
+        net = worth.benefit_usd - worth.cost_usd
+        if net < 0:
+            return f"loses ${-net:.4g} a task, and saving costs no more"
+        return f"saves ${net:.4g} a task and costs nothing more"
     return (
         f"benefit/cost {worth.benefit_cost_ratio:.1f}, net ROI {worth.net_roi:.1f} "
         f"(${worth.benefit_usd:.4g} for ${worth.cost_usd:.4g} a task)"

@@ -14,6 +14,8 @@ from holdfast.report.sla import Kept
 from holdfast.report.smells import Smell
 
 SHOWN = 20
+MANIFOLD = 10
+"""From so many times the whole on, a share is told without digits after the point."""
 
 
 def sla(kept: Kept, found: Sequence[Smell]) -> list[Grid | str]:
@@ -51,21 +53,22 @@ def _promise(each: Measured) -> tuple[str, ...]:
     sign = "≥" if each.is_least else "≤"
     return (
         each.name,
-        f"{sign} {_value(each.target, each.unit)}",
-        _value(each.value, each.unit),
-        _value(each.bound, each.unit) and f"{sign} {_value(each.bound, each.unit)}",
+        f"{sign} {amount(each.target, each.unit)}",
+        amount(each.value, each.unit),
+        amount(each.bound, each.unit) and f"{sign} {amount(each.bound, each.unit)}",
         str(each.samples),
         each.verdict,
         "; ".join(filter(None, (each.note, need))),
     )
 
 
-def _value(value: float | None, unit: str) -> str:
+def amount(value: float | None, unit: str) -> str:
+    """A measurement as people read it."""
     if value is None or not math.isfinite(value):
         return "" if value is None else "never"
     match unit:
         case "share":
-            return f"{100 * value:.4g} %"
+            return f"{100 * value:,.0f} %" if value >= MANIFOLD else f"{100 * value:.4g} %"
         case "s":
             return duration(value)
         case _:

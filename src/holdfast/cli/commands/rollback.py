@@ -17,6 +17,7 @@ from holdfast.cli.values import to_json
 from holdfast.engine.handle import Store
 from holdfast.engine.handle import open as open_store
 from holdfast.errors import UsageError
+from holdfast.model.limits import seconds
 from holdfast.model.rollback import Taken
 from holdfast.model.run import RunInfo
 from holdfast.policy.effects import TAKEN_BACK
@@ -109,6 +110,10 @@ def rollback(
     if (undo or retry) and (to is not None or only):
         what = "--retry tries failed undos again" if retry else UNDOES
         raise UsageError(f"{what}; it takes neither --to nor --only")
+    try:
+        wait_s = seconds(wait)
+    except ValueError as error:
+        raise UsageError(f"--wait: {error}") from None
     with opened(config.store) as found:
         run = find_run(found.reader, id, config.store).body.id
     apps.load(config.app)
@@ -127,7 +132,7 @@ def rollback(
         tell(f"{handle.get(run).holder} works on run {run}; it is asked to pause it")
         if not yes and not _agreed():
             return 0
-        with handle.paused(run, wait=wait):
+        with handle.paused(run, wait=wait_s):
             status = _carry_out(handle, config, run, asked)
         tell("supervised or watched, the run goes on by itself")
         return status
