@@ -11,7 +11,10 @@ import sys
 from tests.soak.page import write
 from tests.soak.part import ROOT, SEED
 
-PARTS = ("simulated", "power", "kills", "recovery", "cuts", "io_errors", "flips", "fuzz")
+PARTS = (
+    *("simulated", "power", "kills", "recovery", "cuts", "io_errors", "flips", "fuzz"),
+    "together",
+)
 
 
 def main() -> int:

@@ -16,7 +16,8 @@ import pytest
 
 from holdfast.store.backends.directory import Directory
 from holdfast.testing.kill import can_trace
-from tests.soak import cuts, flips, fuzz, io_errors, kills, power, simulated
+from tests.crash.outside import Line
+from tests.soak import crowd, cuts, flips, fuzz, io_errors, kills, power, simulated, together
 from tests.soak.disk import Disk
 from tests.soak.page import PAGE, text
 from tests.soak.part import Outcome, Part, Record, Trial, drive
@@ -84,6 +85,45 @@ def test_failed_calls_lose_nothing(tmp_path: Path, counted: Counted) -> None:
     counted(f"{record.reached} failed calls, {record.counts['told by the library']} told")
     assert (0, []) == (status, record.findings)
     assert record.counts["told by the library"]
+
+
+@pytest.mark.crash
+def test_processes_that_are_stopped_and_killed_beside_each_other_lose_nothing(
+    counted: Counted,
+) -> None:
+    record = small(together.PART, 1)
+
+    counted(f"{record.counts['stops']} stops, {record.counts['writes refused']} writes refused")
+    assert [] == record.findings
+    assert record.counts["stops"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "what", "token", "found"),
+    [
+        ("got", "think ann 1", "late", "two holders wrote"),
+        ("got", "think ann 99", "late", "acknowledged work lost"),
+        ("result", "ann", "[]", "acknowledged work lost"),
+        ("done", "ann 1", "late", "effects doubled"),
+    ],
+)
+def test_a_history_that_the_model_does_not_allow_is_found(
+    kind: str, what: str, token: str, found: str
+) -> None:
+    answers = [
+        {"what": f"{do} ann {turn}", "token": "first"}
+        for turn in range(crowd.TURNS)
+        for do in ("think", "book")
+    ]
+    log = [Line("got", each["what"], each["token"]) for each in answers]
+    world = [Line(f"key {turn}", f"ann {turn}", "first") for turn in range(crowd.TURNS)]
+    sound = together.judged(log, world, {"ann": answers})
+
+    (world if kind == "done" else log).append(Line(kind, what, token))
+    broken = together.judged(log, world, {"ann": answers})
+
+    assert not any(sound.values())
+    assert [found] == [name for name, each in broken.items() if each]
 
 
 @pytest.mark.parametrize(
