@@ -29,11 +29,11 @@ WHERE = """
 | P6, P7 | every block write of a device; a whole machine switched off | not built; P2 and P5 stand in for them |
 | P9 | a full, read-only or limited disk | `tests/crash/test_disk.py`, in `make test`; stalls and a disk that lies are not tried |
 | P10 | cuts, sectors, rows deleted and swapped | `tests/corruption/matrix.py`: a part in `make test`, all with HOLDFAST_MATRIX=1 |
-| P12 | the store against plain dicts, with restarts and kills | `tests/property/test_store_model.py`, in `make test` |
+| P12 | the same machine, 20,000 steps in each `make test`; PostgreSQL | `tests/property/test_store_model.py`; PostgreSQL is not there yet |
 | P13 | writers, a collector and kills side by side; a takeover in single steps | `tests/crash/test_gc.py`, `test_takeover.py`, in `make test` |
 | P14 | every schedule of two writers and a collector; of two holders and a takeover | `tests/unit/store/gc/test_schedules.py`, `tests/unit/store/test_lease_schedules.py` |
 | P16 | PostgreSQL, object stores | not there yet |
-| P18 | golden stores of every format | `tests/golden`, in `make test` |
+| P18 | runs of golden stores go on; more of the fence | `tests/golden`, `tests/engine/test_fence.py`, in `make test` |
 
 ## What it has found so far
 Each was mended, is counted from the start since, and left a test behind.

@@ -14,10 +14,26 @@ from unittest.mock import patch
 import msgspec
 import pytest
 
+import holdfast
 from holdfast.store.backends.directory import Directory
 from holdfast.testing.kill import can_trace
 from tests.crash.outside import Line
-from tests.soak import crowd, cuts, flips, fuzz, io_errors, kills, power, simulated, together
+from tests.engine import test_fence
+from tests.engine.kit import RUN
+from tests.property.test_store_model import Model, Run
+from tests.soak import (
+    crowd,
+    cuts,
+    flips,
+    fuzz,
+    golden,
+    io_errors,
+    kills,
+    model,
+    power,
+    simulated,
+    together,
+)
 from tests.soak.disk import Disk
 from tests.soak.page import PAGE, text
 from tests.soak.part import Outcome, Part, Record, Trial, drive
@@ -39,7 +55,14 @@ def small(part: Part, count: int, seconds: float = 8.0) -> Record:
 
 @pytest.mark.parametrize(
     ("part", "count"),
-    [(simulated.PART, 5_000), (kills.PART, 6), (fuzz.PART, 31_000), (flips.PART, 4_096)],
+    [
+        (simulated.PART, 5_000),
+        (kills.PART, 6),
+        (fuzz.PART, 31_000),
+        (flips.PART, 4_096),
+        (model.PART, 1_000),
+        (golden.PART, golden.PART.goal),
+    ],
     ids=lambda each: each.name if isinstance(each, Part) else "",
 )
 def test_a_part_of_each_soak_finds_nothing(part: Part, count: int, counted: Counted) -> None:
@@ -124,6 +147,28 @@ def test_a_history_that_the_model_does_not_allow_is_found(
 
     assert not any(sound.values())
     assert [found] == [name for name, each in broken.items() if each]
+
+
+def test_a_store_that_differs_from_the_dicts_is_found() -> None:
+    def forgetful(self: Run) -> list[object]:
+        return seen(self)[:-1]
+
+    seen = Run.seen
+    with patch.object(Run, "seen", forgetful):
+        outcome = model.live(Model, 1, is_shrunk=False)
+
+    assert outcome.findings
+
+
+def test_a_payment_that_is_made_again_after_a_restore_is_found(tmp_path: Path) -> None:
+    def unfenced(store: holdfast.Store, _way: str) -> str:
+        return store.fork(RUN, at=0, fork_effects=True).id
+
+    with patch.object(test_fence, "restored", unfenced):
+        outcome = golden.restored("word for word", "fork", tmp_path)
+
+    assert outcome.findings
+    assert 1 == outcome.counts["effects doubled"]
 
 
 @pytest.mark.parametrize(
