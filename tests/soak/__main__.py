@@ -13,7 +13,7 @@ from tests.soak.part import ROOT, SEED
 
 PARTS = (
     *("simulated", "power", "kills", "recovery", "cuts", "io_errors", "flips", "fuzz"),
-    *("model", "together", "golden"),
+    *("stalls", "model", "together", "golden"),
 )
 
 

@@ -131,14 +131,14 @@ def trials(seed: str) -> Iterator[Trial]:  # noqa: ARG001 every call is tried; n
         yield trial
 
 
-def run_loaded(arguments: list[str]) -> int:
-    """Run this module again with the shim loaded before the C library."""
+def run_loaded(arguments: list[str], name: str = "io_errors") -> int:
+    """Run a module of this suite with the shim loaded before the C library."""
     with tempfile.TemporaryDirectory() as folder:
         shim = Path(folder, "shim.so")
         build = ["cc", "-shared", "-fPIC", "-O1", "-o", str(shim), str(SOURCE), "-ldl"]
         subprocess.run(build, check=True)
         env = {**os.environ, LOADED: str(shim), "LD_PRELOAD": str(shim)}
-        command = [sys.executable, "-m", "tests.soak.io_errors", *arguments]
+        command = [sys.executable, "-m", f"tests.soak.{name}", *arguments]
         return subprocess.run(command, cwd=ROOT, env=env, check=False).returncode
 
 

@@ -27,7 +27,7 @@ WHERE = """
 | P3 | kills at every system call that changes the disk | `tests/crash/test_syscalls.py`, in `make test` |
 | P4 | kills inside repair, garbage collection, key rotation, rollback | `tests/crash`, `tests/corruption/test_repair_killed.py`, in `make test` |
 | P6, P7 | every block write of a device; a whole machine switched off | not built; P2 and P5 stand in for them |
-| P9 | a full, read-only or limited disk | `tests/crash/test_disk.py`, in `make test`; stalls and a disk that lies are not tried |
+| P9 | a full, read-only or limited disk | with real mounts and limits: `tests/crash/test_disk.py`, in `make test`; a disk that lies is not tried |
 | P10 | cuts, sectors, rows deleted and swapped | `tests/corruption/matrix.py`: a part in `make test`, all with HOLDFAST_MATRIX=1 |
 | P12 | the same machine, 20,000 steps in each `make test`; PostgreSQL | `tests/property/test_store_model.py`; PostgreSQL is not there yet |
 | P13 | writers, a collector and kills side by side; a takeover in single steps | `tests/crash/test_gc.py`, `test_takeover.py`, in `make test` |

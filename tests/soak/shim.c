@@ -1,4 +1,4 @@
-/* Makes the nth call that changes a file below a folder fail, once: loaded before the C library. */
+/* Makes calls that change a file below a folder fail or stall: loaded before the C library. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -11,37 +11,54 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-enum { SHORT = -1 };
+enum { SHORT = -1, STALL = -2 };
+/* Kinds of calls: those that flush, that write bytes, that change names. */
+enum { FLUSHES = 1, BYTES = 2, NAMES = 4 };
 
 static char prefix[4096];
 static size_t prefix_length;
 static atomic_long count, wanted;
-static int fault;
+static long lasting;
+static int fault, chosen;
+static unsigned stall_s;
 
-/* From now on count calls below `folder`; the `nth` fails with `error`, or is cut short. */
-void hf_arm(const char *folder, long nth, int error) {
+/* From now on count calls of these kinds below `folder`; the `nth` fails with `error`, is cut short
+   or takes `seconds` longer, and so do the next ones, `times` in all. */
+void hf_arm_for(const char *folder, long nth, int error, int kinds, long times, unsigned seconds) {
     strncpy(prefix, folder, sizeof prefix - 1);
     fault = error;
+    chosen = kinds;
+    lasting = times;
+    stall_s = seconds;
     atomic_store(&count, 0);
     atomic_store(&wanted, nth);
     prefix_length = strlen(prefix);
 }
 
-long hf_count(void) { return atomic_load(&count); }
-
-static int is_due(const char *path) {
-    if (!prefix_length || strncmp(path, prefix, prefix_length)) return 0;
-    return atomic_fetch_add(&count, 1) + 1 == atomic_load(&wanted);
+/* The `nth` call of any kind fails, once. */
+void hf_arm(const char *folder, long nth, int error) {
+    hf_arm_for(folder, nth, error, FLUSHES | BYTES | NAMES, 1, 0);
 }
 
-static int is_due_fd(int fd) {
+long hf_count(void) { return atomic_load(&count); }
+
+static int is_due(const char *path, int kind) {
+    if (!prefix_length || !(chosen & kind) || strncmp(path, prefix, prefix_length)) return 0;
+    long late = atomic_fetch_add(&count, 1) + 1 - atomic_load(&wanted);
+    if (atomic_load(&wanted) < 1 || late < 0 || late >= lasting) return 0;
+    if (fault != STALL) return 1;
+    sleep(stall_s);
+    return 0;
+}
+
+static int is_due_fd(int fd, int kind) {
     char link[64], path[4096];
     if (!prefix_length) return 0;
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
     ssize_t length = readlink(link, path, sizeof path - 1);
     if (length < 0) return 0;
     path[length] = 0;
-    return is_due(path);
+    return is_due(path, kind);
 }
 
 static int failed(void) {
@@ -55,7 +72,7 @@ static int failed(void) {
 
 ssize_t write(int fd, const void *data, size_t size) {
     REAL(ssize_t, "write", int, const void *, size_t);
-    if (is_due_fd(fd)) {
+    if (is_due_fd(fd, BYTES)) {
         if (fault != SHORT || size < 2) return failed();
         size /= 2;
     }
@@ -65,7 +82,7 @@ ssize_t write(int fd, const void *data, size_t size) {
 #define PWRITE(name, offset)                                              \
     ssize_t name(int fd, const void *data, size_t size, offset at) {      \
         REAL(ssize_t, #name, int, const void *, size_t, offset);          \
-        if (is_due_fd(fd)) {                                              \
+        if (is_due_fd(fd, BYTES)) {                                              \
             if (fault != SHORT || size < 2) return failed();              \
             size /= 2;                                                    \
         }                                                                 \
@@ -77,7 +94,7 @@ PWRITE(pwrite64, off64_t)
 #define FLUSH(name)                               \
     int name(int fd) {                            \
         REAL(int, #name, int);                    \
-        return is_due_fd(fd) ? failed() : real(fd); \
+        return is_due_fd(fd, FLUSHES) ? failed() : real(fd); \
     }
 FLUSH(fsync)
 FLUSH(fdatasync)
@@ -85,24 +102,24 @@ FLUSH(fdatasync)
 #define CUT(name, offset)                                      \
     int name(int fd, offset size) {                            \
         REAL(int, #name, int, offset);                         \
-        return is_due_fd(fd) ? failed() : real(fd, size);      \
+        return is_due_fd(fd, BYTES) ? failed() : real(fd, size);      \
     }
 CUT(ftruncate, off_t)
 CUT(ftruncate64, off64_t)
 
 int rename(const char *from, const char *to) {
     REAL(int, "rename", const char *, const char *);
-    return is_due(to) ? failed() : real(from, to);
+    return is_due(to, NAMES) ? failed() : real(from, to);
 }
 
 int unlink(const char *path) {
     REAL(int, "unlink", const char *);
-    return is_due(path) ? failed() : real(path);
+    return is_due(path, NAMES) ? failed() : real(path);
 }
 
 int mkdir(const char *path, mode_t mode) {
     REAL(int, "mkdir", const char *, mode_t);
-    return is_due(path) ? failed() : real(path, mode);
+    return is_due(path, NAMES) ? failed() : real(path, mode);
 }
 
 #define OPEN(name)                                                        \
@@ -112,7 +129,7 @@ int mkdir(const char *path, mode_t mode) {
         va_start(more, flags);                                            \
         mode_t mode = flags & O_CREAT ? va_arg(more, mode_t) : 0;         \
         va_end(more);                                                     \
-        if ((flags & O_CREAT) && is_due(path)) return failed();           \
+        if ((flags & O_CREAT) && is_due(path, NAMES)) return failed();           \
         return real(path, flags, mode);                                   \
     }
 OPEN(open)

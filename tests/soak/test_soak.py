@@ -32,6 +32,7 @@ from tests.soak import (
     model,
     power,
     simulated,
+    stalls,
     together,
 )
 from tests.soak.disk import Disk
@@ -97,17 +98,22 @@ def test_power_cuts_of_real_file_systems_lose_nothing(counted: Counted) -> None:
 
 
 @pytest.mark.crash
-def test_failed_calls_lose_nothing(tmp_path: Path, counted: Counted) -> None:
+@pytest.mark.parametrize(("name", "count"), [("io_errors", 16), ("stalls", len(stalls.TROUBLES))])
+def test_failed_and_slow_calls_lose_nothing(
+    tmp_path: Path, counted: Counted, name: str, count: int
+) -> None:
     if reason := io_errors.missing():
         pytest.skip(reason)
 
-    status = io_errors.run_loaded(["--count", "16", "--folder", str(tmp_path / "soak")])
+    asked = ["--count", str(count), "--folder", str(tmp_path / "soak")]
+    status = io_errors.run_loaded(asked, name)
 
-    kept = (tmp_path / "soak" / "io_errors.json").read_bytes()
+    kept = (tmp_path / "soak" / f"{name}.json").read_bytes()
     record = msgspec.json.decode(kept, type=Record)
-    counted(f"{record.reached} failed calls, {record.counts['told by the library']} told")
+    told = record.counts["told by the library"]
+    counted(f"{record.reached} {record.counted}, {told} told by the library")
     assert (0, []) == (status, record.findings)
-    assert record.counts["told by the library"]
+    assert told
 
 
 @pytest.mark.crash
