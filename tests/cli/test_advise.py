@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from holdfast.cli.advice import Told, document, grids, worth_text
 from holdfast.cli.cases import case_of, promise_said, read_case
@@ -377,13 +378,14 @@ def test_json_lines_are_one_strategy_each(capsys: pytest.CaptureFixture[str]) ->
     assert {1} == {line["schema_version"] for line in lines}
 
 
-@pytest.mark.parametrize("name", ["support", "support-mended", "trading"])
+@pytest.mark.parametrize("name", ["support", "support-drill", "support-mended", "trading"])
 def test_every_committed_case_can_be_read(name: str) -> None:
     case: Case = read_case(CASES / f"{name}.toml")
 
     assert case.current is not None
     assert sorted(file.stem for file in CASES.glob("*.toml")) == [
         "support",
+        "support-drill",
         "support-mended",
         "trading",
     ]
@@ -396,3 +398,19 @@ def test_what_does_worse_for_nothing_is_told_as_a_loss() -> None:
     assert "saves $0.5 a task and costs nothing more" == worth_text(
         Worth(benefit_usd=0.5, cost_usd=0, inputs={})
     )
+
+
+def test_the_page_shows_what_is_predicted_of_the_drill() -> None:
+    case = read_case(CASES / "support-drill.toml")
+    rare = [replace(cause, per_second=cause.per_second / 1000) for cause in case.causes]
+    page = (CASES.parents[1] / "docs" / "guides" / "advise.md").read_text(encoding="utf-8")
+    rows = [line for line in page.splitlines() if line.startswith("| ")]
+
+    for name, causes in [*((each.name, [each]) for each in rare), ("all", rare)]:
+        told = tell_all(replace(case, causes=causes)).advice.current
+        assert told is not None
+        p50_s, p95_s, _ = told.catch_up_s
+        for fault in name.split(", "):
+            row = next(line for line in rows if line.startswith(f"| {fault} |"))
+            assert f"| {p50_s:.2f} s, {p95_s:.2f} s |" in row
+        assert "0.045%" == f"{told.overhead:.3%}"
