@@ -414,3 +414,35 @@ def test_the_page_shows_what_is_predicted_of_the_drill() -> None:
             row = next(line for line in rows if line.startswith(f"| {fault} |"))
             assert f"| {p50_s:.2f} s, {p95_s:.2f} s |" in row
         assert "0.045%" == f"{told.overhead:.3%}"
+
+
+def test_snapshots_and_token_records_are_ranked_where_the_case_gives_what_they_cost() -> None:
+    data = support()
+    data["work"]["unit"][0]["tokens"] = 4_000
+    data["saving"] |= {"continues": True, "snapshot_remote": "1ms", "snapshot_bytes": 1_000}
+    rows = {row["name"]: row for row in document(tell_all(case_of(data, "support")))["options"]}
+    bare, streamed = rows["local journal"], rows["local journal + token records"]
+    whole, some = rows[SAVED], rows["local journal + remote snapshot every step"]
+
+    assert streamed["catch_up_s"][0] < bare["catch_up_s"][0]
+    assert streamed["overhead"] == pytest.approx(4 * bare["overhead"])
+    assert streamed["usd"]["work"] == pytest.approx(bare["usd"]["work"], rel=1e-4)
+    assert "recovery point + snapshot" == some["mode"]
+    assert some["bytes"] < whole["bytes"]
+    assert some["overhead"] < whole["overhead"]
+    assert [] == document(tell_all(case_of(data, "support")))["not_ranked"]
+
+
+def test_what_is_not_ranked_is_told_with_the_input_that_is_missing() -> None:
+    data = support()
+    text = text_of(tell_all(case_of(data, "support")))
+    data["work"]["unit"][0]["tokens"] = 4_000
+    alone = document(tell_all(case_of(data, "support")))["not_ranked"]
+    data["work"]["unit"][0]["tokens"] = 10
+    data["saving"]["continues"] = True
+    few = document(tell_all(case_of(data, "support")))["not_ranked"]
+
+    assert "not ranked: snapshots: give saving.snapshot_local" in text
+    assert "token records: give tokens of a work.unit" in text
+    assert "continues a prefix" in alone[1]
+    assert "no step has more than" in few[1]

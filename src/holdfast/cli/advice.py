@@ -9,13 +9,13 @@ import msgspec
 from holdfast.cli.grid import Grid
 from holdfast.cli.text import duration, size
 from holdfast.model.case import Case
-from holdfast.policy.advise.chain import Chain
 from holdfast.policy.advise.change import Change
 from holdfast.policy.advise.explain import Rule
-from holdfast.policy.advise.options import Option
+from holdfast.policy.advise.options import Option, chain_of
 from holdfast.policy.advise.rank import Advice
 from holdfast.policy.advise.simulate import Simulated
 from holdfast.policy.advise.tail import Tail
+from holdfast.policy.advise.tokens import off
 from holdfast.policy.advise.worth import Worth
 
 SHOWN = 8
@@ -55,6 +55,7 @@ def document(told: Told) -> dict[str, Any]:
         "changes": told.changes,
         "notes": told.notes,
         "missing": advice.missing,
+        "not_ranked": off(told.case),
         "rules": told.rules,
         "simulated": told.simulated,
         "distribution": distribution(told),
@@ -101,7 +102,7 @@ def distribution(told: Told) -> list[dict[str, float]]:
 
 
 def _tail(case: Case, option: Option) -> Tail:
-    chain = Chain(case.units, case.causes, option.strategy, case.promise)
+    chain = chain_of(case, option.strategy)
     return chain.tail(chain.reached().visits)
 
 
@@ -111,7 +112,9 @@ def curve(told: Told) -> list[dict[str, Any]]:
     alike = [
         option
         for option in told.advice.options
-        if option.strategy.journal == best.journal and option.interval_s is not None
+        if option.strategy.journal == best.journal
+        and option.strategy.is_snapshot == best.is_snapshot
+        and option.interval_s is not None
     ]
     alike.sort(key=lambda option: option.interval_s or 0.0)
     return [
@@ -149,6 +152,8 @@ def grids(told: Told) -> list[Grid | str]:
         found += ["", f"note: {text}"]
     if advice.missing:
         found += ["", f"not known: {'; '.join(advice.missing)}"]
+    if left_out := off(told.case):
+        found += ["", f"not ranked: {'; '.join(left_out)}"]
     if told.simulated is not None:
         found += ["", *_simulated(told.simulated, best)]
     if told.rules:
@@ -226,7 +231,8 @@ def worth_text(worth: Worth) -> str:
 def _granularity(case: Case, best: Option) -> str:
     every = best.strategy.remote_every or best.strategy.local_every
     if not every:
-        return f"every {case.unit} (recovery points)" if best.mode != "none" else "none"
+        often = f"every {case.saving.tokens_every:,.0f} tokens and " * best.strategy.is_streamed
+        return f"{often}every {case.unit} (recovery points)" if best.mode != "none" else "none"
     often = f"every {case.unit}" if every == 1 else f"every {every} {case.unit}s"
     return f"{often} ({duration(best.interval_s)} of work)"
 

@@ -194,6 +194,7 @@ def _units(table: Table) -> list[Unit]:
             upfront=each.share("upfront", 0.5),
             bytes=each.number("bytes", 0.0),
             is_effect=each.flag("effect"),
+            tokens=each.number("tokens", 0.0),
         )
         if not made.seconds:
             each.bad("seconds", "a unit of work takes longer than nothing")
@@ -257,6 +258,12 @@ def _saving(table: Table) -> Saving:
         replay_s=table.seconds("replay", 0.005),
         checkpoint_bytes=table.number("checkpoint_bytes", 0.0),
         stored=stored,
+        snapshot_local_s=table.seconds("snapshot_local", None),
+        snapshot_remote_s=table.seconds("snapshot_remote", None),
+        snapshot_restore_s=table.seconds("snapshot_restore", None),
+        snapshot_bytes=table.number("snapshot_bytes", 0.0),
+        continues=table.flag("continues"),
+        tokens_every=table.number("tokens_every", 1000.0, least=1.0),
     )
     table.done()
     return made

@@ -26,13 +26,17 @@ class Scope(StrEnum):
 
 
 class Unit(msgspec.Struct, frozen=True, kw_only=True):
-    """One piece of work: `upfront` is the share of its price that is paid as it begins."""
+    """One piece of work: `upfront` is the share of its price that is paid as it begins.
+
+    `tokens` is how many a model words in it, where that is known.
+    """
 
     seconds: float
     usd: float = 0.0
     upfront: float = 0.5
     bytes: float = 0.0
     is_effect: bool = False
+    tokens: float = 0.0
 
 
 class Cause(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,7 +57,8 @@ class Strategy(msgspec.Struct, frozen=True, kw_only=True):
     """One way to save: a journal (none, local or remote), and checkpoints every so many units.
 
     `_s` of a save is how long it blocks the agent; `replay_s` is the time to go through a recorded
-    unit again. A checkpoint of `checkpoint_bytes` adds the share `stored` of them.
+    unit again. A checkpoint of `checkpoint_bytes` adds the share `stored` of them; it may be a
+    snapshot of some sections. Where it `is_streamed`, tokens are recorded as they arrive.
     """
 
     name: str
@@ -68,6 +73,8 @@ class Strategy(msgspec.Struct, frozen=True, kw_only=True):
     replay_s: float = 0.0
     checkpoint_bytes: float = 0.0
     stored: float = 1.0
+    is_snapshot: bool = False
+    is_streamed: bool = False
 
     @property
     def is_nothing(self) -> bool:
@@ -102,7 +109,9 @@ class Promise(msgspec.Struct, frozen=True, kw_only=True):
 class Saving(msgspec.Struct, frozen=True, kw_only=True):
     """What saving costs here: how long each kind blocks the agent; None is not to be had.
 
-    `bare_` restores are those of a run of which nothing was saved: starting it anew.
+    `bare_` restores are those of a run of which nothing was saved: starting it anew. A restore
+    from a snapshot takes `snapshot_restore_s`, with what it does not hold made again. `continues`
+    says that a provider goes on from the tokens recorded, one record every `tokens_every`.
     """
 
     journal_local_s: float | None = None
@@ -116,6 +125,12 @@ class Saving(msgspec.Struct, frozen=True, kw_only=True):
     replay_s: float = 0.005
     checkpoint_bytes: float = 0.0
     stored: float = 1.0
+    snapshot_local_s: float | None = None
+    snapshot_remote_s: float | None = None
+    snapshot_restore_s: float | None = None
+    snapshot_bytes: float = 0.0
+    continues: bool = False
+    tokens_every: float = 1000.0
 
 
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
@@ -124,6 +139,8 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     journal: str = "none"
     local_every: int = 0
     remote_every: int = 0
+    is_snapshot: bool = False
+    is_streamed: bool = False
 
 
 class Case(msgspec.Struct, frozen=True, kw_only=True):

@@ -20,6 +20,7 @@ from holdfast.policy.advise.rank import Advice, NothingWorks
 from holdfast.policy.advise.rank import advise as rank
 from holdfast.policy.advise.simulate import Simulated
 from holdfast.policy.advise.simulate import simulate as play
+from holdfast.policy.advise.tokens import seen_by
 from holdfast.report.history import case_of
 
 CLOSING = closing(
@@ -115,9 +116,10 @@ def tell_all(case: Case, *, simulate: int = 0, is_explained: bool = False) -> To
 
 def _played(case: Case, advice: Advice, runs: int) -> Simulated:
     chance = random.Random(0)  # noqa: S311 the same case, the same page
+    work = seen_by(case, advice.best.strategy)
     return play(
-        case.units,
-        case.causes,
+        work.units,
+        work.causes,
         advice.best.strategy,
         case.promise,
         runs=runs,

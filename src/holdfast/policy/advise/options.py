@@ -1,5 +1,6 @@
 """The ways to save that a case allows, and what each comes to for one task."""
 
+import dataclasses
 import math
 from collections.abc import Iterator
 
@@ -9,6 +10,7 @@ from holdfast.model.case import Case, Policy, Strategy
 from holdfast.policy.advise.chain import Chain, Hopeless, Reached
 from holdfast.policy.advise.places import is_due
 from holdfast.policy.advise.tail import weighted_quantiles
+from holdfast.policy.advise.tokens import is_known, seen_by
 from holdfast.policy.advise.worth import Worth
 
 GB = 1e9
@@ -90,11 +92,17 @@ def strategies(case: Case, best_units: int | None) -> Iterator[Strategy]:
     for journal in journals:
         if journal != "none":
             yield made(case, Policy(journal=journal))
+            if is_known(case):
+                yield made(case, Policy(journal=journal, is_streamed=True))
         for count in every:
             if saving.checkpoint_remote_s is not None:
                 yield made(case, Policy(journal=journal, remote_every=count))
             elif saving.checkpoint_local_s is not None:
                 yield made(case, Policy(journal=journal, local_every=count))
+            if saving.snapshot_remote_s is not None:
+                yield made(case, Policy(journal=journal, remote_every=count, is_snapshot=True))
+            elif saving.snapshot_local_s is not None:
+                yield made(case, Policy(journal=journal, local_every=count, is_snapshot=True))
         yield from _levels(case, journal, best_units or 1)
 
 
@@ -118,7 +126,7 @@ def made(case: Case, policy: Policy) -> Strategy:
     bare_remote_s = (
         saving.restore_remote_s if saving.bare_remote_s is None else saving.bare_remote_s
     )
-    return Strategy(
+    found = Strategy(
         name=named(policy, case.unit),
         journal=policy.journal,
         journal_s=blocked[policy.journal] or 0.0,
@@ -131,6 +139,19 @@ def made(case: Case, policy: Policy) -> Strategy:
         replay_s=saving.replay_s,
         checkpoint_bytes=saving.checkpoint_bytes,
         stored=saving.stored,
+        is_streamed=policy.is_streamed,
+    )
+    if not policy.is_snapshot:
+        return found
+    restore_s = saving.snapshot_restore_s
+    return msgspec.structs.replace(
+        found,
+        is_snapshot=True,
+        local_s=saving.snapshot_local_s or 0.0,
+        remote_s=saving.snapshot_remote_s or 0.0,
+        restore_local_s=saving.restore_local_s if restore_s is None else restore_s,
+        restore_remote_s=saving.restore_remote_s if restore_s is None else restore_s,
+        checkpoint_bytes=saving.snapshot_bytes,
     )
 
 
@@ -140,15 +161,26 @@ def named(policy: Policy, unit: str) -> str:
     for place, every in (("local", policy.local_every), ("remote", policy.remote_every)):
         if every:
             often = f"every {unit}" if every == 1 else f"every {every} {unit}s"
-            said.append(f"{place} checkpoint {often}")
+            said.append(f"{place} {'snapshot' if policy.is_snapshot else 'checkpoint'} {often}")
+    if policy.is_streamed:
+        said.append("token records")
     return " + ".join(said) or "nothing saved"
+
+
+def chain_of(case: Case, strategy: Strategy) -> Chain:
+    """The chain of a strategy over the work as it meets it."""
+    work = seen_by(case, strategy)
+    return Chain(work.units, work.causes, strategy, work.promise)
 
 
 def weigh(case: Case, strategy: Strategy) -> Option | None:
     """What a strategy comes to; None where a task practically never ends under it."""
-    chain = Chain(case.units, case.causes, strategy, case.promise)
+    chain = chain_of(case, strategy)
     try:
         reached = chain.reached()
+        if strategy.is_streamed:  # What a call is given is paid again: records buy time, not money.
+            plain = Chain(case.units, case.causes, strategy, case.promise).reached()
+            reached = dataclasses.replace(reached, usd=plain.usd)
     except Hopeless:
         return None
     tail = chain.tail(reached.visits)
@@ -157,7 +189,7 @@ def weigh(case: Case, strategy: Strategy) -> Option | None:
     resume_s = weighted_quantiles(resume, QUANTILES)
     overhead = math.fsum(chain.saves) / case.work_s
     size = stored_bytes(case, strategy)
-    usd = _usd(case, strategy, reached, size)
+    usd = _usd(seen_by(case, strategy), strategy, reached, size)
     every = strategy.remote_every or strategy.local_every
     p95_s = resume_s[1] if case.promise.clock == "resume" else catch_up_s[1]
     breach_usd = usd.get("breach")
@@ -189,9 +221,10 @@ def weigh(case: Case, strategy: Strategy) -> Option | None:
 def mode(strategy: Strategy) -> str:
     """Which of the modes it is: none, checkpoint, recovery point (a journal), or both."""
     has_checkpoints = bool(strategy.local_every or strategy.remote_every)
+    kind = "snapshot" if strategy.is_snapshot else "checkpoint"
     if strategy.journal == "none":
-        return "checkpoint" if has_checkpoints else "none"
-    return "recovery point + checkpoint" if has_checkpoints else "recovery point"
+        return kind if has_checkpoints else "none"
+    return f"recovery point + {kind}" if has_checkpoints else "recovery point"
 
 
 def stored_bytes(case: Case, strategy: Strategy) -> float:
