@@ -47,6 +47,13 @@ DISK = [
         (DIRECTORY, "                    self._fs.flush_directory(place.parent)\n", ""),
     ),
     mutant(
+        "no parent fsync",
+        "a directory that a dead process made counts before it is flushed into its parent",
+        "tests/soak/test_soak.py"
+        "::test_a_folder_whose_maker_died_does_not_take_a_later_object_with_it",
+        (DIRECTORY, "            self._fs.flush_directory(folder.parent)\n", ""),
+    ),
+    mutant(
         "fsync retried",
         "a flush that failed is tried again and then believed",
         f"{FILES}test_what_could_not_be_flushed_is_not_said_to_be_kept",

@@ -219,6 +219,14 @@ def in_order(folder: Path, acts: list[str]) -> Outcome:
         return simulation.run()
 
 
+def test_a_folder_whose_maker_died_does_not_take_a_later_object_with_it(tmp_path: Path) -> None:
+    # The seed by which the soak found it: killed between making a folder and flushing that.
+    outcome = simulated.Simulation(tmp_path, "kelp 231").run()
+
+    assert [] == outcome.findings
+    assert outcome.counts["kills"]
+
+
 def test_a_pending_name_and_pending_bytes_are_there_or_not_each_by_itself() -> None:
     name = Name(Path("a"), None, Path("a/b"), 0)
     known = Known(folders={Path("a")}, pending=[name], loose=[0])

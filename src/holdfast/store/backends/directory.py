@@ -20,6 +20,7 @@ class Directory:
     def __init__(self, root: Path, fs: Fs) -> None:
         self._root, self._fs = root, fs
         self._known: set[bytes] = set()
+        self._durable: set[Path] = set()  # folders whose own names are flushed
         self._lock = threading.Lock()
 
     def put(self, id_: bytes, data: bytes) -> None:
@@ -40,8 +41,8 @@ class Directory:
             self._known.add(id_)
 
     def _write(self, place: Path, data: bytes) -> None:
-        self._fs.make_directory(self._root)
-        self._fs.make_directory(place.parent)
+        self._make(self._root)
+        self._make(place.parent)
         part = place.with_name(place.name + f".{secrets.token_hex(6)}{_TEMP}")
         try:
             self._fs.write_new(part, data)
@@ -49,6 +50,17 @@ class Directory:
         except BaseException:
             self._fs.remove(part)
             raise
+
+    def _make(self, folder: Path) -> None:
+        """See to it that a folder is there, also after a power cut."""
+        if not folder.is_dir():
+            self._fs.make_directory(folder)
+        elif folder not in self._durable:
+            # Whoever made it may have died before flushing that; so with those beside it.
+            beside = [*folder.parent.iterdir()]
+            self._fs.flush_directory(folder.parent)
+            self._durable.update(beside)
+        self._durable.add(folder)
 
     def uphold(self, id_: bytes, data: bytes) -> None:
         """Keep `data` again if it was taken away since; asked while nobody can take it away."""

@@ -114,19 +114,36 @@ def test_an_object_that_cannot_be_read_says_why(tmp_path: Path) -> None:
         objects.get(ID)
 
 
+class Watched(RealFs):
+    """Tells which directories were flushed."""
+
+    def __init__(self) -> None:
+        self.flushed: list[Path] = []
+
+    def flush_directory(self, path: Path) -> None:
+        self.flushed.append(path)
+        super().flush_directory(path)
+
+
 def test_an_object_that_somebody_else_wrote_is_flushed_before_it_counts(tmp_path: Path) -> None:
-    class Watched(RealFs):
-        flushed: list[Path]
-
-        def flush_directory(self, path: Path) -> None:
-            self.flushed.append(path)
-            super().flush_directory(path)
-
     id_ = bytes(32)
     Directory(tmp_path / "objects", RealFs()).put(id_, b"large")
     fs = Watched()
-    fs.flushed = []
 
     Directory(tmp_path / "objects", fs).put(id_, b"large")
 
     assert [tmp_path / "objects" / "00", tmp_path / "objects"] == fs.flushed
+
+
+def test_a_folder_whose_maker_died_is_flushed_before_an_object_in_it_counts(tmp_path: Path) -> None:
+    root = tmp_path / "objects"
+    (root / "00").mkdir(parents=True)
+    (root / "01").mkdir()
+    fs = Watched()
+    objects = Directory(root, fs)
+
+    objects.put(bytes(32), b"large")
+    objects.put(bytes([1]) + bytes(31), b"large")
+
+    # The folder of objects, what is in it (once for all that were there), each object's name.
+    assert [tmp_path, root, root / "00", root / "01"] == fs.flushed
