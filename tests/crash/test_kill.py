@@ -60,7 +60,8 @@ def test_a_program_killed_at_a_failpoint_continues_by_the_same_command(
 def test_a_program_killed_at_a_system_call_continues_by_the_same_command(
     tmp_path: Path, command: list[str]
 ) -> None:
-    killed = run(command, at=Syscall(name="write", nth=3), cwd=tmp_path)
+    # The fourth write is that of the answer to question 1.
+    killed = run(command, at=Syscall(name="write", nth=4), cwd=tmp_path)
     continued = run(command, cwd=tmp_path)
 
     assert killed.was_killed

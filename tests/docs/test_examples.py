@@ -30,6 +30,8 @@ SUPERVISED = {
     "desk.py": "bought KELP, ROCK, TIDE, FOAM",
 }
 """Examples that kill themselves and are kept alive."""
+WITH_A_MODEL = {"writer.py": "tests/integration/test_model.py"}
+"""Examples that need a language model, and where they are played."""
 KILLS = ["step.called:2", "step.recorded:3", "turn.ended:1", "turn.opened:2", "run.taken:1"]
 
 
@@ -48,7 +50,9 @@ def play(name: str, folder: Path, kill_at: str = "") -> subprocess.CompletedProc
 
 
 def test_every_example_is_played_here() -> None:
-    assert sorted({**ENDS, **SUPERVISED}) == sorted(file.name for file in EXAMPLES.glob("*.py"))
+    assert sorted({**ENDS, **SUPERVISED, **WITH_A_MODEL}) == sorted(
+        file.name for file in EXAMPLES.glob("*.py")
+    )
 
 
 @pytest.mark.parametrize("name", [*ENDS, *SUPERVISED])

@@ -483,6 +483,6 @@ def test_a_run_that_fails_records_what_is_decided(stage: Stage, world: World) ->
         decided.failure.kind,
         decided.decision.action,
     )
-    assert ["time to recover", "deadline", "budget", "worth"] == [
+    assert ["time to recover", "deadline", "availability", "budget", "worth"] == [
         rule.split(":")[0] for rule in decided.decision.off
     ]

@@ -304,5 +304,6 @@ def test_the_page_of_this_repository_was_made_by_machine() -> None:
     page = PAGE.read_text(encoding="utf-8")
 
     assert page.startswith("# Proof\n\nMade by machine")
-    for part in (simulated, power, kills, cuts, io_errors, flips, fuzz):
+    parts = (simulated, power, kills, cuts, io_errors, stalls, flips, model, together, fuzz, golden)
+    for part in parts:
         assert f"| {part.PART.id} |" in page

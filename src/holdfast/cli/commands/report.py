@@ -33,6 +33,15 @@ from holdfast.version import VERSION
 EXIT_MISSED = 6
 report = typer.Typer(
     cls=Noun,
+    epilog=closing(
+        (
+            "holdfast report sla --since 30d",
+            "holdfast report cost --run run-42",
+            "holdfast report roi -o json",
+            "holdfast report metrics",
+        ),
+        (0, 2, 3, 6),
+    ),
     add_completion=False,
     rich_markup_mode=None,
     help="What really happened, in numbers: promises, money, room.",
