@@ -481,9 +481,9 @@ def counted() -> Iterator[Counter[str]]:
     ("place", "examples", "steps_min"),
     [
         ("on disk", 36, 2_000),
-        ("in memory, one", 80, 6_000),
-        ("in memory, two", 80, 6_000),
-        ("in memory, three", 80, 6_000),
+        ("in memory, one", 100, 6_000),
+        ("in memory, two", 100, 6_000),
+        ("in memory, three", 100, 6_000),
     ],
 )
 def test_the_store_is_what_plain_dicts_say_it_is(

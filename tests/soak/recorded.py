@@ -9,6 +9,7 @@ from pathlib import Path
 from holdfast.testing.kill import await_tracer
 from tests.corruption.scene import small_parts
 from tests.crash.nursery import FINISHED, Order, live
+from tests.soak.trace import TRACE
 
 
 def main() -> int:
@@ -23,6 +24,9 @@ def main() -> int:
         sys.stdout.write("ready\n")
         sys.stdout.flush()
         await_tracer()
+        # A tracer that is attached may not listen yet: go on when a call of ours is written down.
+        while not Path(place, TRACE).exists() or not Path(place, TRACE).stat().st_size:
+            (warm / "heard").touch()
         return live(Order(agent=agent, place=str(traced)))
 
 

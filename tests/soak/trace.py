@@ -12,6 +12,8 @@ import msgspec
 from holdfast.testing.kill import WAIT_S_MAX
 from tests.soak.part import ROOT
 
+TRACE = "trace"
+"""The file beside the folder in which the calls are written down."""
 CALLS = (
     "openat,write,pwrite64,pwritev,writev,fsync,fdatasync,ftruncate,"
     "?rename,?renameat,?renameat2,?link,?linkat,?unlink,?unlinkat,?mkdir,?mkdirat"
@@ -39,7 +41,7 @@ class Act(msgspec.Struct, frozen=True, array_like=True):
 
 def record(command: list[str], place: Path, folder: str) -> list[Act]:
     """Run a command that says `ready` and then waits for a tracer; what it does in `folder`."""
-    log = place / "trace"
+    log = place / TRACE
     with subprocess.Popen([sys.executable, *command], cwd=ROOT, stdout=subprocess.PIPE) as child:
         assert child.stdout is not None
         assert b"ready\n" == child.stdout.readline()
