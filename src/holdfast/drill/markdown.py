@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from holdfast.drill import words
 from holdfast.drill.faults import FAULTS
-from holdfast.drill.scorecard import PARTS, Scorecard
+from holdfast.drill.scorecard import Scorecard
+from holdfast.report.episodes import PARTS
 
 BOUNDS = """\
 A promise is *met* only if its 95 % bound is on the right side of the target (Clopper-Pearson for

@@ -5,7 +5,8 @@ from collections.abc import Iterator, Sequence
 from html import escape
 
 from holdfast.drill import words
-from holdfast.drill.scorecard import PARTS, Kind, Scorecard
+from holdfast.drill.scorecard import Kind, Scorecard
+from holdfast.report.episodes import PARTS
 from holdfast.report.metrics import Verdict
 
 WIDTH, BAR, GAP = 640, 22, 8

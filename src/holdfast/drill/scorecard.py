@@ -6,7 +6,7 @@ import msgspec
 
 from holdfast.drill.result import Head, Result, Results
 from holdfast.report.bounds import upper
-from holdfast.report.episodes import Ending, Episode
+from holdfast.report.episodes import PARTS, Ending, Episode
 from holdfast.report.metrics import (
     Measured,
     Verdict,
@@ -21,7 +21,6 @@ from holdfast.report.metrics import (
 BROKEN_SHOWN = 20
 CALLS_S_MIN = 1.0
 """Stand-ins that take no time are nothing that saving could be compared with."""
-PARTS = ("detect", "wait", "restore", "replay", "redo")
 
 
 class Never(msgspec.Struct, frozen=True, kw_only=True):

@@ -40,6 +40,8 @@ _KINDS = {
     Status.BLOCKED: FailureKind.BUDGET,
 }
 PERSON = "person"
+PARTS = ("detect", "wait", "restore", "replay", "redo")
+"""What the time of an episode went into, in order."""
 PROGRESS = (Answer, Happened, Answered, TurnEnded)
 """What shows that a run has come further."""
 _BY_ITSELF = ("supervise: ", "watch: ")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import msgspec
 
 from holdfast.model.limits import SLA, seconds
-from holdfast.report.episodes import Ending, Episode
+from holdfast.report.episodes import PARTS, Ending, Episode
 from holdfast.report.facts import Facts
 from holdfast.report.metrics import (
     Measured,
@@ -23,7 +23,6 @@ from holdfast.report.metrics import (
 
 MONTH_H = 720.0
 HOUR_S = 3600.0
-PARTS = ("detect", "wait", "restore", "replay", "redo")
 
 
 class Breach(msgspec.Struct, frozen=True, kw_only=True):
