@@ -28,7 +28,9 @@ def read_case(file: Path) -> Case:
         if len(data) > FILE_BYTES_MAX:
             raise BadCase(str(file), f"it has more than {FILE_BYTES_MAX:,} bytes")
         return case_of(tomllib.loads(data.decode()), str(file))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+    except OSError as error:
+        raise BadCase(str(file), f"it cannot be read ({error.strerror})") from error
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
         raise BadCase(str(file), f"it cannot be read as TOML ({error})") from error
 
 
