@@ -71,7 +71,7 @@ FULL = Scale(
     crowd_turns=20,
     blocked_turns=100,
     pairs=20,
-    paired_steps=10,
+    paired_steps=18,
 )
 
 QUICK = Scale(
