@@ -8,7 +8,7 @@ import pytest
 
 import holdfast
 from holdfast.clock import SystemClock
-from holdfast.store.backends import catalog, packs
+from holdfast.store.backends import catalog, packs, sweep
 from holdfast.store.chain import keyed_id
 from holdfast.store.open import open_store
 from holdfast.store.verify import verify
@@ -77,6 +77,33 @@ def test_a_branch_that_its_index_does_not_find_is_not_left_out(path: Path) -> No
         pytest.raises(holdfast.Damaged, match="number 2 is there and does not find all"),
     ):
         store.checkpoints("branched")
+
+
+@pytest.mark.parametrize("bytes_", [b"\x04", b"\x07", b"\x0d", b"\x15"])
+def test_an_index_entry_of_another_length_names_no_other_branch(path: Path, bytes_: bytes) -> None:
+    """SQLite then takes another byte for the number of the branch, and finds the entry as ever."""
+    entry = b"\x03\x01\x01\x03\x05"  # Branch 5 of run 3, behind the length of the entry.
+    change(path, page_of(path, "branch_run"), b"\x05" + entry, bytes_ + entry)
+
+    with holdfast.open(path) as store, pytest.raises(holdfast.Damaged, match="is not its own"):
+        store.checkpoints("large")
+    with closing(open_store(path, SystemClock())) as opened:
+        assert not verify(opened).is_whole
+
+
+def test_garbage_collection_takes_no_branch_for_that_of_another_run(path: Path) -> None:
+    with closing(sqlite3.connect(path / "store.db")) as link:
+        epoch = sweep.epoch_of(link, 3)
+        assert epoch is not None
+        assert [5] == sweep.branches(link, 3, epoch)
+    entry = b"\x03\x01\x01\x03\x05"
+    change(path, page_of(path, "branch_run"), b"\x05" + entry, b"\x04" + entry)
+
+    with (
+        closing(sqlite3.connect(path / "store.db")) as link,
+        pytest.raises(holdfast.Damaged, match="is not its own"),
+    ):
+        sweep.branches(link, 3, epoch)
 
 
 def test_a_branch_whose_row_is_lost_is_not_left_out(path: Path) -> None:

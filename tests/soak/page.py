@@ -42,6 +42,7 @@ Each was mended, is counted from the start since, and left a test behind.
 - P2: the directory of a new store was not flushed into its parent (`tests/unit/store/backends/test_place.py`).
 - P8: a lock file that the disk took in parts raised a foreign error (`tests/unit/store/backends/test_bell.py`).
 - P10: with one bit flipped, `verify` and `repair` counted through billions of rows, the catalog looked for ever, and a search failed its own assertion (`tests/corruption/test_findings.py`).
+- P10: an index entry whose length had one bit flipped named a branch of another run: a checkpoint was said to be absent (`tests/corruption/test_findings.py`).
 - P15: a damaged dtype was given to Python's parser, which took it for a literal (`tests/unit/store/codec/test_arrays.py`).
 
 ## Limits of this proof

@@ -10,8 +10,10 @@ from holdfast.errors import HoldfastError, RunStopped, StoreError
 from holdfast.store.leases import BEAT_S, Leases
 
 TICK_S = 0.047
-"""What is pending through two ticks is committed: within 100 ms. Not 50: that would beat in time with
-steps of 100 ms, and each would end just when this thread commits."""
+"""What is pending through two ticks is committed: within 100 ms.
+
+Not 50: that beats in time with steps of 100 ms, and each would end just when this thread commits.
+"""
 
 Asked = Callable[[], Mapping[int, Callable[[str], RunStopped]]]
 """The runs that are to stop at their next call, and as what."""

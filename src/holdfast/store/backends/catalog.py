@@ -4,8 +4,10 @@ That is asked before a run is said to be absent: an absent run would be started 
 """
 
 import sqlite3
+from typing import Any
 
 from holdfast.errors import Damaged
+from holdfast.store.backends import schema
 
 UNFILED = (
     "SELECT no FROM run AS known NOT INDEXED WHERE NOT EXISTS (SELECT 1 FROM run AS filed "
@@ -49,3 +51,19 @@ def check(link: sqlite3.Connection) -> None:
         found = link.execute(sql).fetchone()
         if found is not None:
             raise Damaged("catalog of runs", why.format(found[0]))
+
+
+def branches(link: sqlite3.Connection, run: int) -> list[tuple[Any, ...]]:
+    """Every branch of a run, oldest first; `Damaged` where its index names one that is not its own.
+
+    `STRAY` does not see that: SQLite finds an entry by its first bytes and takes the number of the
+    row from its last, and which these are depends on a length that may be damaged.
+    """
+    found = link.execute(schema.BRANCHES_OF_RUN, (run,)).fetchall()
+    before = 0
+    for no, owner, *_ in found:
+        if owner != run or no <= before:
+            why = f"run number {run} finds a branch that is not its own"
+            raise Damaged("catalog of runs", why)
+        before = no
+    return found

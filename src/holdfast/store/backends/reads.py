@@ -80,8 +80,7 @@ class SqliteReads:
     def branches(self, run: int) -> list[BranchRow]:
         """Every branch of a run, oldest first."""
         with self._link() as link:
-            found = link.execute(schema.BRANCHES_OF_RUN, (run,)).fetchall()
-        return [branch_row(each) for each in found]
+            return [branch_row(each) for each in catalog.branches(link, run)]
 
     def rows(self, first: int, last: int) -> list[JournalRow]:
         """The journal rows with ids from `first` to `last`, in order."""

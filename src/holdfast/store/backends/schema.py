@@ -44,4 +44,8 @@ EFFECT_INSERT = "INSERT OR IGNORE INTO effect (run, intent, id) VALUES (?,?,?)"
 RUN_BY_KID = "SELECT no, kid, epoch, head, mac, body FROM run WHERE kid=?"
 RUNS_BELOW = "SELECT no, kid, epoch, head, mac, body FROM run WHERE no < ? ORDER BY no DESC LIMIT ?"
 BRANCH_BY_NO = "SELECT no, run, parent, at, mac, body FROM branch WHERE no=?"
-BRANCHES_OF_RUN = "SELECT no, run, parent, at, mac, body FROM branch WHERE run=? ORDER BY no"
+BRANCHES_OF_RUN = (
+    "SELECT own.no, own.run, own.parent, own.at, own.mac, own.body FROM branch AS filed "
+    "LEFT JOIN branch AS own NOT INDEXED ON own.no=filed.no WHERE filed.run=? ORDER BY filed.no"
+)
+"""What the index names, as the table has it: a damaged entry names another branch, or none."""

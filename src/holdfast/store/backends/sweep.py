@@ -5,6 +5,7 @@ from collections.abc import Callable, Container
 
 from holdfast import failpoint
 from holdfast.model.ids import row_id
+from holdfast.store.backends import catalog
 from holdfast.store.backends.base import JournalRow
 from holdfast.store.backends.connection import transaction
 from holdfast.store.backends.packs import Around, Packer
@@ -30,7 +31,7 @@ def epoch_of(link: sqlite3.Connection, no: int) -> int | None:
 def size(link: sqlite3.Connection, no: int) -> int:
     """About how many bytes of the database are a run's own."""
     total = 0
-    for (branch,) in link.execute("SELECT no FROM branch WHERE run=?", (no,)).fetchall():
+    for branch, *_ in catalog.branches(link, no):
         for table in ("j", "pack"):
             found = link.execute(
                 f"SELECT coalesce(sum(length(body)), 0) FROM {table} WHERE id BETWEEN ? AND ?",  # noqa: S608 a word of ours
@@ -47,7 +48,7 @@ def branches(link: sqlite3.Connection, no: int, epoch: int) -> list[int] | None:
     """
     if epoch_of(link, no) != epoch:
         return None
-    own = [each[0] for each in link.execute("SELECT no FROM branch WHERE run=?", (no,))]
+    own = [each[0] for each in catalog.branches(link, no)]
     grown = link.execute(
         "SELECT 1 FROM branch WHERE run<>? AND parent IN (SELECT no FROM branch WHERE run=?)",
         (no, no),
