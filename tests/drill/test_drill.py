@@ -111,6 +111,32 @@ def test_effects_are_refused_that_nobody_allowed(clinic: Clinic) -> None:
     assert "--allow-effects" in done.err
 
 
+def test_an_effect_whose_stand_in_is_misspelt_is_not_done_for_real(clinic: Clinic) -> None:
+    paid = clinic.folder / "paid"
+    shop = f"""
+import pathlib, holdfast
+@holdfast.effect(key="order")
+def pay(order: str) -> None:
+    pathlib.Path({str(paid)!r}).touch()
+def fake_pay(order: str) -> None:
+    pass
+@holdfast.agent
+def payer(run: holdfast.Run) -> None:
+    pay("o-1")
+"""
+    (clinic.folder / "shop.py").write_text(shop)
+    ask = ("drill", "run", "shop:payer", "--runs", "1", "--allow-effects", "--stub")
+
+    refused = clinic(*ask, "payy=shop:fake_pay")
+    allowed = clinic(*ask, "pay=shop:fake_pay")
+
+    assert (2, 0) == (refused.status, allowed.status)
+    assert "stand-in for payy: no step, effect or stream has that name; did you mean pay?" in (
+        refused.err
+    )
+    assert not paid.exists()
+
+
 def test_a_store_that_exists_is_left_alone(clinic: Clinic) -> None:
     (clinic.folder / "mine").mkdir()
 
@@ -229,6 +255,8 @@ def test_results_of_another_drill_are_refused(clinic: Clinic) -> None:
         (("sound", "--fault", "clinic:Missing", *STUBS), "fault clinic:Missing cannot be loaded"),
         (("sound", "--stub", "pay"), "write TOOL=MODULE:FAKE"),
         (("sound", "--stub", "pay=clinic:none", "--allow-effects"), "cannot be loaded"),
+        (("sound", *STUBS, "--stub", "thnik=clinic:fake_mail"), "did you mean think? Those are"),
+        (("sound", *STUBS, "--stub", "flood=clinic:fake_mail"), "that name. Those are mail, pay,"),
         (("sound", "--fault", "clinic:sound", *STUBS), "clinic:sound is not a class of faults"),
         (("sound", "--faults", "", *STUBS), "there is no fault ''"),
         (("sound", *STUBS, "--scale", "0"), "scale is what pauses are multiplied by"),

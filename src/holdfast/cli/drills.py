@@ -21,7 +21,7 @@ from holdfast.cli.text import short
 from holdfast.clock import SystemClock
 from holdfast.drill import result as results
 from holdfast.drill import words
-from holdfast.drill.effects import refuse_real
+from holdfast.drill.effects import refuse_misspelt, refuse_real
 from holdfast.drill.faults import USUAL
 from holdfast.drill.plan import Plan
 from holdfast.drill.result import Head, Log, Result
@@ -76,6 +76,7 @@ def carry_out(asked: Asked, *, workers: int, file: Path | None) -> Scorecard:
     agent = apps.find(name, module, frozenset({module}))
     script = _scenario(asked)
     _check(agent, script)
+    refuse_misspelt(agent, script.stubs)
     if not asked.is_allowed:
         refuse_real(agent, script.stubs)
     if asked.only is not None and asked.only >= asked.runs:

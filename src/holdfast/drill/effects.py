@@ -1,6 +1,8 @@
 """Effects under a drill: none is done for real that nobody allowed, and none is undone for real."""
 
 import contextlib
+import difflib
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -30,6 +32,40 @@ def refuse_real(agent: Agent[..., Any], stubs: Mapping[str, str]) -> None:
             f"stand in ({stand_ins}), or say --allow-effects if doing them is harmless"
         )
         raise UsageError(msg)
+
+
+def refuse_misspelt(agent: Agent[..., Any], stubs: Iterable[str]) -> None:
+    """`UsageError` if a stand-in is all but named like something that nothing stands in for."""
+    declared, named = _declared(), set(stubs)
+    for name in _idle(agent, stubs, declared):
+        if near := difflib.get_close_matches(name, sorted(declared - named), n=1):
+            raise UsageError(_misspelt(name, near, declared))
+
+
+def refuse_idle(agent: Agent[..., Any], stubs: Iterable[str], called: frozenset[str]) -> None:
+    """`UsageError` if something stands in for nothing, now that undisturbed runs were seen."""
+    known = _declared() | called
+    for name in _idle(agent, stubs, known):
+        near = difflib.get_close_matches(name, sorted(known), n=1)
+        raise UsageError(_misspelt(name, near, known))
+
+
+def _declared() -> frozenset[str]:
+    return tools.mentioned() | {spec.shape.name for spec in tools.declared()}
+
+
+def _idle(agent: Agent[..., Any], stubs: Iterable[str], known: frozenset[str]) -> list[str]:
+    """Names that are not known; a function of the agent's module may be called in another run."""
+    module = sys.modules[agent.module]
+    return [name for name in stubs if name not in known and not hasattr(module, name)]
+
+
+def _misspelt(name: str, near: list[str], known: frozenset[str]) -> str:
+    meant = f"; did you mean {near[0]}?" if near else "."
+    return (
+        f"stand-in for {name}: no step, effect or stream has that name{meant} "
+        f"Those are {', '.join(sorted(known)) or 'none'}"
+    )
 
 
 @contextlib.contextmanager

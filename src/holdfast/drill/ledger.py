@@ -9,6 +9,9 @@ import msgspec
 
 from holdfast.clock import SystemClock
 
+CALLED = ("asked", "doing")
+"""The lines that say that a function of the user's was called."""
+
 
 class Line(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One thing that happened in a life of a run.

@@ -15,12 +15,16 @@ TOLD = ("runtime", "rollbacks")
 
 
 class Reference(msgspec.Struct, frozen=True, kw_only=True):
-    """One case: `counts` are its moments, `did` its effects by what they were about."""
+    """One case: `counts` are its moments, `did` its effects by what they were about.
+
+    `called` are the functions that it called, by name.
+    """
 
     result: Any
     state: dict[Any, Any]
     did: dict[str, int]
     counts: dict[str, float]
+    called: frozenset[str] = frozenset()
 
     def wrong(self, result: object, state: Mapping[Any, Any], ignore: Iterable[str]) -> list[str]:
         """Where another end differs from this one, at most a few places."""

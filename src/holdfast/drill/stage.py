@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from holdfast.clock import Clock
-from holdfast.drill.effects import stand_in
+from holdfast.drill.effects import refuse_idle, stand_in
 from holdfast.drill.faults import FAULTS, Fault
 from holdfast.drill.forked import Nurse
 from holdfast.drill.nursery import Stock, named
@@ -100,6 +100,7 @@ class Stage:
         with self._set() as (trials, store):
             for case in range(self._scenario.cases):
                 trials.learn(case)
+            refuse_idle(self._cast.agent, self._cast.stubs, trials.called)
             tell = _Teller(log, heard)
             self._side_by_side([(plan.trial(no), False) for no in wanted], trials, workers, tell)
             if self._scenario.scale != 1.0:

@@ -15,7 +15,7 @@ from holdfast.drill.damage import Damage
 from holdfast.drill.evidence import asked_twice, episodes_of, excess, shortfall
 from holdfast.drill.faults import Fault
 from holdfast.drill.forked import Forked, Nurse
-from holdfast.drill.ledger import Ledger, Line
+from holdfast.drill.ledger import CALLED, Ledger, Line
 from holdfast.drill.plan import Trial
 from holdfast.drill.reference import Reference, done
 from holdfast.drill.result import Result
@@ -78,6 +78,11 @@ class Trials:
         self._set, self._store = setting, store
         self._references: dict[int, Reference] = {}
 
+    @property
+    def called(self) -> frozenset[str]:
+        """The functions that the undisturbed runs called."""
+        return frozenset().union(*(each.called for each in self._references.values()))
+
     def learn(self, case: int) -> None:
         """Run a case undisturbed: what its other runs are compared with."""
         trial = Trial(no=-1 - case, case=case, seed=f"reference/{case}")
@@ -91,6 +96,7 @@ class Trials:
                 state=self._store.restore(trial.run)[1],
                 did=done(lines),
                 counts=_lived(lines),
+                called=frozenset(line.name for line in lines if line.what in CALLED),
             )
 
     def carry_out(self, trial: Trial, *, is_unscaled: bool = False) -> Result:

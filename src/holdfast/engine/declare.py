@@ -147,6 +147,7 @@ def step(
             limit_s=limit_s,
             retry=again,
         )
+        tools.mention(spec.shape.name)
         return _recorded("step", fn, functools.partial(ask, spec))
 
     return declare if fn is None else declare(fn)

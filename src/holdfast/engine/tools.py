@@ -1,8 +1,9 @@
-"""Effects that this process declares, by module and name; nothing stored can add to them."""
+"""What this process declares: effects by module and name, steps by name; none is ever stored."""
 
 from holdfast.engine.effect import EffectSpec
 
 _declared: dict[tuple[str, str], EffectSpec] = {}
+_steps: set[str] = set()
 
 
 def declare(spec: EffectSpec) -> None:
@@ -21,3 +22,13 @@ def find(name: str, module: str) -> EffectSpec | None:
         return _declared.get((module, name))
     alike = [spec for spec in _declared.values() if spec.shape.name == name]
     return alike[0] if len(alike) == 1 else None
+
+
+def mention(step: str) -> None:
+    """Make the name of a step known to this process."""
+    _steps.add(step)
+
+
+def mentioned() -> frozenset[str]:
+    """The names of the steps that this process declares."""
+    return frozenset(_steps)
