@@ -234,7 +234,7 @@ DISK = [
         "epoch not in commit",
         "a row is written whatever the epoch of its run",
         f"{RECORDS}test_an_append_under_another_epoch_does_nothing",
-        (SCHEMA, "WHERE (SELECT epoch FROM run WHERE no=?)=? ", "WHERE (?, ?) IS NOT NULL "),
+        (SCHEMA, "WHERE (SELECT epoch FROM run WHERE no=?)=? ", "WHERE (? + ?) IS NOT NULL "),
     ),
     mutant(
         "epoch not in commit",

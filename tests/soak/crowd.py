@@ -1,5 +1,8 @@
 """Those who use one store side by side: workers whose clocks jump, a collector, a verifier.
 
+One more has a run of its own and stops itself in the midst of a step: it sleeps until its run was
+taken and ended by another, so each round has a process that is surely too late.
+
 A worker notes `got` as soon as an answer was handed to it, which proves that it was recorded. The
 world takes each idempotency key once, as a payment service does: a process that was stopped in the
 midst of an effect does it when it wakes, and nobody can keep it from that.
@@ -10,6 +13,7 @@ import json
 import os
 import random
 import secrets
+import signal
 import time
 import traceback
 from collections.abc import Callable
@@ -24,6 +28,9 @@ from tests.crash.outside import Outside
 STORE, KEYS = "store", "keys"
 RUNS = ("ann", "bob", "cem", "dan")
 TURNS = 24
+SLEEPER, SLEEPS_AT, ASLEEP = "eve", 0, "asleep"
+"""The run whose holder falls asleep, in which turn (a redone one may say another thing), and the
+file that says that it does."""
 STALL_S = 0.5
 TAKEN_S = STALL_S + 2 * BEAT_S
 """After so long a stopped process has lost its run to whoever asks for it."""
@@ -46,8 +53,18 @@ def think(name: str, turn: int) -> Answer:
     """What a model would say: another thing each time it is asked."""
     what = f"think {name} {turn}"
     token = outside.asked(what)
+    if (name, turn) == (SLEEPER, SLEEPS_AT):
+        _sleep_once()
     _linger()
     return {"what": what, "token": token, "text": secrets.token_hex(LARGE_BYTES)}
+
+
+def _sleep_once() -> None:
+    try:
+        (outside.place / ASLEEP).touch(exist_ok=False)
+    except FileExistsError:
+        return
+    os.kill(os.getpid(), signal.SIGSTOP)
 
 
 @holdfast.effect(idempotent=True, key="order")
@@ -99,6 +116,15 @@ def work(place: Path, seed: str, end: float) -> None:
                 time.sleep(0.02)
             else:
                 outside.note("result", name, json.dumps(told))
+
+
+def oversleep(place: Path, seed: str, end: float) -> None:  # noqa: ARG001 nothing is drawn
+    """Hold the sleeper's run; whoever wakes this process is told what it was told."""
+    with holdfast.open(place / STORE, stall=STALL_S) as store:
+        try:
+            store.run(worker, SLEEPER, id=SLEEPER)
+        except holdfast.Fenced as error:
+            outside.note(type(error).__name__, SLEEPER)
 
 
 def collect(place: Path, seed: str, end: float) -> None:  # noqa: ARG001 nothing is drawn

@@ -15,6 +15,7 @@ import msgspec
 import pytest
 
 import holdfast
+from holdfast.store.backends import schema
 from holdfast.store.backends.directory import Directory
 from holdfast.testing.kill import can_trace
 from tests.crash.outside import Line
@@ -125,6 +126,24 @@ def test_processes_that_are_stopped_and_killed_beside_each_other_lose_nothing(
     counted(f"{record.counts['stops']} stops, {record.counts['writes refused']} writes refused")
     assert [] == record.findings
     assert record.counts["stops"]
+    assert 1 == record.counts["woken too late"]
+
+
+@pytest.mark.crash
+def test_a_late_process_that_is_not_refused_is_found_in_every_round(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unfenced = schema.APPEND.replace("(SELECT epoch FROM run WHERE no=?)=?", "(? + ?) IS NOT NULL")
+    assert unfenced != schema.APPEND
+    monkeypatch.setattr(schema, "APPEND", unfenced)
+    monkeypatch.setattr(together, "ROUND_S", 0.0)
+    monkeypatch.setattr(crowd, "RUNS", ())
+    monkeypatch.setattr(crowd, "TURNS", 2)
+
+    outcome = together.Round(tmp_path, CHANCE, "a seed").run()
+
+    assert "a process that woke up after its run had ended was not refused" in outcome.findings
+    assert outcome.counts["two holders wrote"]
 
 
 @pytest.mark.parametrize(

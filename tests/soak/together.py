@@ -4,7 +4,9 @@ Workers are stopped (SIGSTOP) until others have taken their runs and then woken,
 and replaced; their wall clocks jump by up to a day. Then one process ends the runs, and what the
 store says is held against what the world saw: nothing handed out is lost or another, no order is
 booked under two keys, every process was told the same, every byte is whole. The seed draws who is
-struck and when; what they do in that moment is up to the machine.
+struck and when; what they do in that moment is up to the machine. One process is struck for sure:
+it is stopped in the midst of its first step and woken when its run was rolled back and has ended on
+another branch. On its own one the next place is free, so the epoch alone keeps it from writing.
 """
 
 import contextlib
@@ -15,9 +17,10 @@ import signal
 import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 import holdfast
 from tests.crash.outside import Line, Outside
@@ -25,6 +28,7 @@ from tests.crash.trial import check_whole
 from tests.soak import crowd
 from tests.soak.part import Outcome, Part, Trial, main, memory
 
+T = TypeVar("T")
 WORKERS = 8
 ROUND_S = 7.0
 LEFT_S_MAX = 30.0
@@ -44,6 +48,8 @@ class Round:
     others: list[int] = field(default_factory=list)
     asleep: dict[int, float] = field(default_factory=dict)
     """Who is stopped, and when it is to be woken."""
+    late: list[int] = field(default_factory=list)
+    """Who stops itself, and is woken when all is over."""
 
     def run(self) -> Outcome:
         """Live it, then judge it."""
@@ -52,16 +58,17 @@ class Round:
         try:
             with holdfast.open(self.place / crowd.STORE):
                 pass
+            self.late = [self._begin(crowd.oversleep, end)]
             self.others = [self._begin(crowd.collect, end), self._begin(crowd.look, end)]
             self.workers = [self._begin(crowd.work, end) for _ in range(WORKERS)]
             while time.monotonic() < end:
                 self._strike(end)
                 time.sleep(self.chance.uniform(0.02, 0.1))
             self._wait()
+            self._judge()
         finally:
-            for pid in [*self.workers, *self.others]:
+            for pid in [*self.workers, *self.others, *self.late]:
                 self._end(pid, signal.SIGKILL)
-        self._judge()
         return Outcome(counts=self.counts, findings=self.findings)
 
     def _begin(self, life: crowd.Life, end: float) -> int:
@@ -96,14 +103,24 @@ class Round:
         """Wake who sleeps; all of them see that the round is over."""
         for pid in self.asleep:
             os.kill(pid, signal.SIGCONT)
-        left, until = {*self.workers, *self.others}, time.monotonic() + LEFT_S_MAX
+        self.workers, self.others = self._left([*self.workers, *self.others]), []
+
+    def _left(self, pids: list[int]) -> list[int]:
+        """Wait until all have ended; who has not, hangs."""
+        left, until = pids, time.monotonic() + LEFT_S_MAX
         while left and time.monotonic() < until:
-            left = {pid for pid in left if os.waitpid(pid, os.WNOHANG)[0] == 0}
+            left = [pid for pid in left if os.waitpid(pid, os.WNOHANG)[0] == 0]
             time.sleep(0.02)
-        self.workers, self.others = list(left), []
         self.findings += [f"process {pid} did not end" for pid in left]
+        return left
 
     def _judge(self) -> None:
+        results: dict[str, list[crowd.Answer]] = {}
+        try:
+            results = self._finish()
+            self._wake()
+        except Exception as error:  # noqa: BLE001 whatever it is, it is a finding
+            self.findings.append(f"{type(error).__name__}: {error}")
         log = Outside(self.place).log()
         kinds = Counter(line.kind for line in log)
         self.counts["rounds"] += 1
@@ -118,7 +135,7 @@ class Round:
             if each.kind == "verify" and each.what
         ]
         try:
-            self._compare(log, self._finish())
+            self._compare(log, results)
             check_whole(self.place / crowd.STORE)
         except Exception as error:  # noqa: BLE001 whatever it is, it is a finding
             self.findings.append(f"{type(error).__name__}: {error}")
@@ -127,13 +144,49 @@ class Round:
         """Every run, ended by one process that is alone."""
         crowd.outside.place = self.place
         with holdfast.open(self.place / crowd.STORE, stall=crowd.STALL_S) as store:
-            return {name: store.run(crowd.worker, name, id=name) for name in crowd.RUNS}
+            told = {name: store.run(crowd.worker, name, id=name) for name in crowd.RUNS}
+            if self._is_asleep():
+                plan = store.plan_rollback(crowd.SLEEPER, to="start")
+                _once_free(lambda: plan.apply(reason="its holder sleeps"))
+                told[crowd.SLEEPER] = _once_free(
+                    lambda: store.run(crowd.worker, crowd.SLEEPER, id=crowd.SLEEPER)
+                )
+            return told
+
+    def _is_asleep(self) -> bool:
+        """Whether the sleeper sleeps by now; where it is not even there yet, it is waited for."""
+        until = time.monotonic() + LEFT_S_MAX
+        while not (is_asleep := (self.place / crowd.ASLEEP).exists()) and time.monotonic() < until:
+            time.sleep(0.02)
+        return is_asleep
+
+    def _wake(self) -> None:
+        """Its run has ended without it: what it does now comes too late."""
+        for pid in self.late:
+            os.kill(pid, signal.SIGCONT)
+        self.late = self._left(self.late)
+        self.counts["woken too late"] += 1
+        log = Outside(self.place).log()
+        if not any((line.kind, line.what) == ("Fenced", crowd.SLEEPER) for line in log):
+            self.findings.append("a process that woke up after its run had ended was not refused")
 
     def _compare(self, log: list[Line], results: dict[str, list[crowd.Answer]]) -> None:
         found = judged(log, Outside(self.place).world(), results)
         for what, each in found.items():
             self.counts[what] += len(each)
             self.findings += [f"{what}: {words}" for words in each]
+
+
+def _once_free(take: Callable[[], T]) -> T:
+    """Take a run whose holder sleeps: it was alive just now, or so it seems."""
+    until = time.monotonic() + LEFT_S_MAX
+    while True:
+        try:
+            return take()
+        except holdfast.RunHeld:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.1)
 
 
 def judged(
