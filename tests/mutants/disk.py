@@ -164,6 +164,26 @@ DISK = [
         (HANDLE, "        store._after_fork()", "        context.forget()"),
     ),
     mutant(
+        "checkpoint without the lock",
+        "others may commit while the log is moved into the database",
+        f"{BESIDE}test_nothing_is_committed_while_the_log_is_moved_into_the_database",
+        (
+            SQLITE,
+            '        failpoint.reach("store.recycling")\n',
+            '        self._lock.give(); failpoint.reach("store.recycling")\n',
+        ),
+    ),
+    mutant(
+        "checkpoint without the lock",
+        "others may commit while the log is emptied",
+        f"{BESIDE}test_nothing_is_committed_while_the_log_is_moved_into_the_database",
+        (
+            SQLITE,
+            '                failpoint.reach("store.emptying")\n',
+            '                self._lock.give(); failpoint.reach("store.emptying")\n',
+        ),
+    ),
+    mutant(
         "failed commit taken as rolled back",
         "after a failed commit the connection is used again",
         f"{UNIT}test_sqlite.py"
@@ -265,7 +285,7 @@ DISK = [
         (
             SCHEMA,
             "AND (EXISTS (SELECT 1 FROM j WHERE id=?) OR EXISTS (SELECT 1 FROM pack WHERE id=?)) ",
-            "AND (?, ?) IS NOT NULL ",
+            "AND (? + ?) IS NOT NULL ",
         ),
     ),
     mutant(

@@ -16,6 +16,12 @@ SOURCE = ROOT / "src" / "holdfast"
 WAIT_S_MAX = 300
 FAILED = 1
 """What pytest exits with where tests ran and some failed; anything else is no verdict."""
+NONSENSE = re.compile(
+    r"^E +(?:(?:NameError|UnboundLocalError|ImportError|ModuleNotFoundError|SyntaxError): .*"
+    r"|sqlite3\.\w+: .*(?:misused|syntax error|no such column|bindings).*)$",
+    re.MULTILINE,
+)
+"""A planted text that cannot even run proves nothing about the test that trips over it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,6 +101,9 @@ class Plot:
             for file, text in before.items():
                 self._write(file, text)
         took_s = time.monotonic() - began
+        if status == FAILED and (broken := NONSENSE.search(output)):
+            why = f"what is planted does not run: {broken[0].removeprefix('E').strip()}"
+            return Verdict(mutant=mutant, is_killed=False, why=why[:200], took_s=took_s)
         return Verdict(
             mutant=mutant, is_killed=status == FAILED, why=_told(status, output), took_s=took_s
         )
@@ -113,7 +122,6 @@ def _told(status: int, output: str) -> str:
         return "the test passed: nobody noticed"
     if status != FAILED:
         return f"pytest ended with {status}: {output.strip()[-400:]}"
-    found = re.search(
-        r"^.*?: (\w*(?:Error|Exception|Failed|Damaged|[A-Z]\w+)\b.*)$", output, re.MULTILINE
-    )
-    return (found[1] if found else output.strip().splitlines()[-1])[:100]
+    # The line that pytest marks as the error itself; without one, its last word.
+    found = re.search(r"^E +(\S.*)$|^\S+:\d+: (.+)$", output, re.MULTILINE)
+    return (found[1] or found[2] if found else output.strip().splitlines()[-1])[:100]

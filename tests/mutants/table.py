@@ -58,8 +58,6 @@ FAULTS = (
 """The list of RELIABILITY §9, in its words."""
 
 NO_CODE = {
-    "checkpoint without the lock": "what it loses needs a race inside old SQLite, which no quick "
-    "test can force; taken away from garbage collection it is planted as `gc without wait`",
     "WAL walk off": "no such code: the head note finds a log that lost its end",
     "length before header crc": "no such code: frames have no header checksum; the hash of the row "
     "covers the header and is compared first",

@@ -24,6 +24,14 @@ BLIND = mutant(
 )
 
 
+BROKEN = mutant(
+    "none",
+    "a name that there is not",
+    "tests/mutants/test_killers.py::test_what_stands_in_place_of_a_pruned_row_is_checked",
+    ("store/chain.py", "        body = seal(payload)\n", "        body = sael(payload)\n"),
+)
+
+
 @pytest.mark.parametrize("planted", MUTANTS, ids=lambda each: each.name)
 def test_a_planted_fault_fits_the_source(planted: Mutant) -> None:
     assert [] == misfits(planted)
@@ -46,16 +54,20 @@ def test_every_killing_test_is_there() -> None:
     assert 0 == done.returncode, done.stdout[-2000:]
 
 
-def test_some_of_them_are_planted_and_noticed_and_a_blind_one_is_told(tmp_path: Path) -> None:
+def test_some_of_them_are_planted_and_noticed_and_one_that_proves_nothing_is_told(
+    tmp_path: Path,
+) -> None:
     chance = random.Random(os.environ.get(SEED, "1"))  # noqa: S311 a seed, not a secret
 
-    is_healthy, verdicts = try_all([*chance.sample(MUTANTS, COUNT), BLIND], tmp_path)
+    is_healthy, verdicts = try_all([*chance.sample(MUTANTS, COUNT), BLIND, BROKEN], tmp_path)
 
-    *planted, blind = verdicts
+    *planted, blind, broken = verdicts
     assert is_healthy
     assert [] == [verdict for verdict in planted if not verdict.is_killed]
     assert not blind.is_killed
     assert "the test passed: nobody noticed" == blind.why
+    assert not broken.is_killed
+    assert "what is planted does not run: NameError" in broken.why
 
 
 @pytest.mark.parametrize(
