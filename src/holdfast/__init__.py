@@ -70,8 +70,10 @@ from holdfast.ondemand import later
 from holdfast.version import VERSION as __version__  # noqa: N811 the usual name
 
 if TYPE_CHECKING:
+    from holdfast.capture.diff import Change
     from holdfast.capture.tracked import plain
     from holdfast.engine.agents import Agent
+    from holdfast.engine.checkpoint import Checkpoint
     from holdfast.engine.context import Current, current
     from holdfast.engine.declare import agent, effect, step
     from holdfast.engine.handle import Store, open  # noqa: A004 holdfast.open is the public name
@@ -105,8 +107,10 @@ if TYPE_CHECKING:
 else:
     __getattr__ = later(
         {
+            "Change": "holdfast.capture.diff",
             "plain": "holdfast.capture.tracked",
             "Agent": "holdfast.engine.agents",
+            "Checkpoint": "holdfast.engine.checkpoint",
             "Current": "holdfast.engine.context",
             "current": "holdfast.engine.context",
             "agent": "holdfast.engine.declare",
@@ -164,8 +168,10 @@ __all__ = [
     "Cadence",
     "CallTimedOut",
     "Cancelled",
+    "Change",
     "ChangedInCall",
     "ChangedOutside",
+    "Checkpoint",
     "ChildFailed",
     "Current",
     "Damaged",

@@ -58,6 +58,13 @@ def test_a_run_without_checkpoints_says_how_to_see_its_turns(history: Shop) -> N
 @pytest.mark.parametrize(
     ("args", "status", "why"),
     [
+        (
+            ("show", "run-42", "--at", "other@1"),
+            2,
+            "other@1 is a point of run other, not of run-42",
+        ),
+        (("show", "run-42", "--path", "seen[-:]"), 2, "cannot be read from '[-:]'"),
+        (("show", "run-42", "--path", "seen.append"), 2, "nothing at seen.append"),
         (("show", "run-42", "--at", "9"), 3, "turn 9 of run 'run-42' has not ended"),
         (("show", "run-42", "--at", "1.0.0"), 3, "no checkpoint 'run-42@1.0.0'"),
         (("show", "run-42", "--at", "0", "--path", "sean"), 2, "there is nothing at sean"),

@@ -4,6 +4,8 @@ import copy
 import hashlib
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -282,6 +284,17 @@ def test_a_snapshot_of_an_unknown_section_is_refused_by_naming_those_there_are(
     assert "no section 'lml'; there is: 'llm', 'tools'" in str(error)
 
 
+def test_a_snapshot_of_no_section_is_refused(stage: Stage) -> None:
+    @holdfast.agent
+    def agent(run: holdfast.Run) -> str:
+        return run.checkpoint(only=[])
+
+    error = stage.fault(agent)
+
+    assert isinstance(error, holdfast.UsageError)
+    assert "names no section" in str(error)
+
+
 def test_points_of_a_branch_that_was_left_are_still_there(stage: Stage, world: World) -> None:
     @holdfast.step
     def ask(n: int) -> str:
@@ -388,6 +401,40 @@ def test_a_name_without_a_point_is_refused(stage: Stage, name: str, why: str) ->
 
     assert why in str(caught.value)
     assert "--checkpoints" in str(caught.value)
+
+
+@pytest.mark.parametrize("name", [None, 3, ("run", 1)])
+def test_what_is_no_name_of_a_point_is_refused(stage: Stage, name: Any) -> None:
+    stage.live(Talk(2).agent)
+
+    with stage.open() as store:
+        for ask in (lambda: store.restore(name), lambda: store.diff(RUN, name)):
+            with pytest.raises(holdfast.UsageError, match="a point is named by its id"):
+                ask()
+
+
+def test_a_point_of_another_run_is_refused_by_its_name(stage: Stage) -> None:
+    stage.live(Talk(2).agent, id="one")
+    stage.live(Talk(2).agent, id="other")
+
+    with stage.open() as store:
+        asks: list[Callable[[str], object]] = [
+            partial(store.fork, at="other@1"),
+            partial(store.plan_rollback, to="other@1"),
+        ]
+        for ask in asks:
+            with pytest.raises(holdfast.UsageError, match="other@1 is a point of run other"):
+                ask("one")
+
+
+def test_points_and_differences_have_public_names(stage: Stage) -> None:
+    stage.live(Talk(2).agent)
+
+    with stage.open() as store:
+        told, _ = store.restore(RUN)
+        (*_, change) = store.diff(f"{RUN}@0", RUN)
+
+    assert (holdfast.Checkpoint, holdfast.Change) == (type(told), type(change))
 
 
 def test_a_run_whose_id_reads_like_a_checkpoint_is_found_first(stage: Stage) -> None:

@@ -1,5 +1,7 @@
 """What is different between two states: paths added, removed, changed; lists aligned."""
 
+from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from difflib import SequenceMatcher
 from typing import Any, Literal
@@ -10,7 +12,11 @@ from holdfast.capture.digest import digest
 from holdfast.capture.paths import show
 
 ALIGNED_ITEMS_MAX = 2000
-"""Longer unequal parts of lists are compared place by place."""
+"""Longer unequal parts of lists are cut at items that stand once in each; where there are none,
+they are compared place by place."""
+
+Opcode = tuple[str, int, int, int, int]
+"""What becomes of old[i:j] and new[k:m], as difflib says it."""
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,10 +77,43 @@ def _lists(path: tuple[object, ...], before: list[Any], after: list[Any]) -> Ite
             yield Change(kind="added", path=show((*path, low + n)), after=after[low + n])
 
 
-def _opcodes(old: list[bytes], new: list[bytes]) -> list[tuple[str, int, int, int, int]]:
-    if max(len(old), len(new)) > ALIGNED_ITEMS_MAX:
-        return [("replace", 0, len(old), 0, len(new))]
-    return list(SequenceMatcher(None, old, new, autojunk=False).get_opcodes())
+def _opcodes(old: list[bytes], new: list[bytes]) -> Iterator[Opcode]:
+    is_long = max(len(old), len(new)) > ALIGNED_ITEMS_MAX
+    i = k = 0
+    for j, m in [*(_anchors(old, new) if is_long else ()), (len(old), len(new))]:
+        if max(j - i, m - k) > ALIGNED_ITEMS_MAX:
+            yield "replace", i, j, k, m
+        else:
+            for tag, *ends in SequenceMatcher(None, old[i:j], new[k:m], False).get_opcodes():  # noqa: FBT003 autojunk
+                yield tag, i + ends[0], i + ends[1], k + ends[2], k + ends[3]
+        i, k = j + 1, m + 1
+
+
+def _anchors(old: list[bytes], new: list[bytes]) -> list[tuple[int, int]]:
+    """Places of items that stand once in each list: the most of them that keep their order."""
+    there = _places_of_single(new)
+    here = _places_of_single(old)
+    pairs = [(at, there[item]) for item, at in here.items() if item in there]
+    lowest: list[int] = []  # where the row of so many pairs ends that leaves most room after it
+    last: list[int] = []
+    before: list[int | None] = []
+    for n, (_, place) in enumerate(pairs):
+        length = bisect_left(lowest, place)
+        lowest[length : length + 1] = [place]
+        last[length : length + 1] = [n]
+        before.append(last[length - 1] if length else None)
+    found: list[tuple[int, int]] = []
+    at: int | None = last[-1] if last else None
+    while at is not None:
+        found.append(pairs[at])
+        at = before[at]
+    return found[::-1]
+
+
+def _places_of_single(items: list[bytes]) -> dict[bytes, int]:
+    """Where each item stands that stands there once, in their order."""
+    counts = Counter(items)
+    return {item: at for at, item in enumerate(items) if counts[item] == 1}
 
 
 def _is_equal(before: object, after: object) -> bool:

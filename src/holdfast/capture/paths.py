@@ -1,18 +1,26 @@
 """Places inside a state as people write them: `messages[-3:].content`, `["odd key"][0]`."""
 
+import ast
 import re
-from collections.abc import Iterator, Mapping, MutableMapping, MutableSequence, Sequence
+from collections.abc import Hashable, Iterator, Mapping, MutableMapping, MutableSequence, Sequence
+from typing import Any
 
+from holdfast.capture.fixed import Value
 from holdfast.errors import UsageError
 
-Step = str | int | slice
+Step = Hashable | slice
+"""A name or key, a place, or a part of a list."""
 
+ROOT = "state"
+"""How errors and differences call the whole state; a path may begin so too."""
+
+_NUMBER = r"(?:-?\d{1,18})?"
 _STEP = re.compile(
-    r"""\.?(?P<name>[^\W\d]\w*)            # a name, as in messages or .content
-    | \[(?P<index>-?\d+)\]                 # a place in a list
-    | \[(?P<low>-?\d*):(?P<high>-?\d*)\]   # a part of a list
+    rf"""\.?(?P<name>[^\W\d]\w*)            # a name, as in messages or .content
+    | \[(?P<part>{_NUMBER}(?::{_NUMBER}){{1,2}})\]  # a part of a list
     | \["(?P<double>(?:[^"\\]|\\.)*)"\]    # a key that is no name
-    | \['(?P<single>(?:[^'\\]|\\.)*)'\]""",
+    | \['(?P<single>(?:[^'\\]|\\.)*)'\]
+    | \[(?P<literal>[^\[\]]+)\]             # a place in a list; a key that is no text""",
     re.VERBOSE,
 )
 
@@ -22,29 +30,42 @@ def parse(text: str) -> list[Step]:
     steps: list[Step] = []
     at = 0
     while at < len(text):
-        found = _STEP.match(text, at)
-        if found is None:
+        try:
+            step, at = _step(text, at)
+        except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
             msg = f"path {text!r} cannot be read from {text[at:]!r}; write it as messages[-3:].role"
-            raise UsageError(msg)
-        steps.append(_step(found))
-        at = found.end()
+            raise UsageError(msg) from None
+        steps.append(step)
     return steps
 
 
-def _step(found: re.Match[str]) -> Step:
+def _step(text: str, at: int) -> tuple[Step, int]:
+    """The step that begins at a place of a path, and where the next one begins."""
+    found = _STEP.match(text, at)
+    if found is None:
+        raise ValueError(text)
+    return _value(found), found.end()
+
+
+def _value(found: re.Match[str]) -> Step:
     if found["name"] is not None:
         return found["name"]
-    if found["index"] is not None:
-        return int(found["index"])
-    if found["low"] is not None:
-        return slice(*(int(part) if part else None for part in (found["low"], found["high"])))
+    if found["part"] is not None:
+        part = slice(*(int(each) if each else None for each in found["part"].split(":")))
+        if part.step == 0:
+            raise ValueError(part)
+        return part
+    if found["literal"] is not None:
+        key: Hashable = ast.literal_eval(found["literal"].strip())
+        hash(key)
+        return key
     quoted = found["double"] if found["double"] is not None else found["single"]
     return re.sub(r"\\(.)", r"\1", quoted)
 
 
 def show(steps: Sequence[object]) -> str:
     """A path in the form that `parse` reads."""
-    return "".join(_shown(step, is_first=n == 0) for n, step in enumerate(steps)) or "state"
+    return "".join(_shown(step, is_first=n == 0) for n, step in enumerate(steps)) or ROOT
 
 
 def _shown(step: object, *, is_first: bool) -> str:
@@ -52,18 +73,35 @@ def _shown(step: object, *, is_first: bool) -> str:
         return step if is_first else f".{step}"
     if isinstance(step, str):
         return '["' + step.replace("\\", "\\\\").replace('"', '\\"') + '"]'
+    if isinstance(step, slice):
+        ends = [step.start, step.stop, *([] if step.step is None else [step.step])]
+        return f"[{':'.join('' if end is None else str(end) for end in ends)}]"
     return f"[{step!r}]"
 
 
-def pick(value: object, steps: Sequence[Step]) -> object:
-    """What stands at a path; after a part of a list, the rest of the path goes into each item."""
-    for n, step in enumerate(steps):
-        if isinstance(step, slice):
-            if not isinstance(value, Sequence) or isinstance(value, str | bytes):
-                raise _nothing(steps[: n + 1], value)
-            rest = steps[n + 1 :]
-            return [pick(item, rest) for item in value[step]]
-        value = _one(value, step, steps[: n + 1])
+def pick(value: Value, steps: Sequence[Step]) -> Value:
+    """What stands at a path; after a part of a list, the rest of the path goes into each item.
+
+    The path may begin with the word `state`, as paths in errors do.
+    """
+    if steps and steps[0] == ROOT and isinstance(value, Mapping) and ROOT not in value:
+        steps = steps[1:]
+    return _pick(value, steps, 0)
+
+
+def _pick(value: Value, steps: Sequence[Step], at: int) -> Value:
+    for n in range(at, len(steps)):
+        step, so_far = steps[n], steps[: n + 1]
+        if not isinstance(step, slice):
+            value = _one(value, step, so_far)
+        elif not _has_places(value):
+            raise _nothing(so_far, value)
+        elif isinstance(value, str | bytes | bytearray):
+            if n + 1 < len(steps):
+                raise _nothing(steps[: n + 2], value[step])
+            return value[step]
+        else:
+            return [_pick(item, steps, n + 1) for item in value[step]]
     return value
 
 
@@ -83,15 +121,22 @@ def put(value: object, steps: Sequence[Step], new: object) -> None:
         raise _nothing(steps, within)
 
 
-def _one(value: object, step: str | int, so_far: Sequence[Step]) -> object:
+def _one(value: Value, step: Hashable, so_far: Sequence[Step]) -> Value:
     if isinstance(value, Mapping) and step in value:
         return value[step]
-    if isinstance(step, int) and isinstance(value, Sequence) and not isinstance(value, str | bytes):
+    if type(step) is int and _has_places(value):
         if -len(value) <= step < len(value):
             return value[step]
-    elif isinstance(step, str) and not isinstance(value, Mapping) and hasattr(value, step):
-        return getattr(value, step)
+    elif isinstance(step, str) and not isinstance(value, Mapping) and not step.startswith("__"):
+        found = getattr(value, step, _nothing)
+        if not callable(found):
+            return found
     raise _nothing(so_far, value)
+
+
+def _has_places(value: Value) -> bool:
+    """Whether items of `value` are counted: a list, text, or an array of at least one dimension."""
+    return isinstance(value, Sequence | bytearray) or bool(getattr(value, "shape", ()))
 
 
 def _nothing(so_far: Sequence[Step], value: object) -> UsageError:
@@ -99,10 +144,11 @@ def _nothing(so_far: Sequence[Step], value: object) -> UsageError:
     return UsageError(f"there is nothing at {show(so_far)}; there is: {offered or 'nothing'}")
 
 
-def _offered(value: object) -> Iterator[str]:
+def _offered(value: Any) -> Iterator[str]:  # noqa: ANN401 any state
     if isinstance(value, Mapping):
         yield from (repr(key) for key, _ in zip(value, range(12), strict=False))
-    elif isinstance(value, Sequence) and not isinstance(value, str | bytes):
-        yield f"{len(value)} items"
+    elif _has_places(value):
+        what = "characters" if isinstance(value, str) else "items"
+        yield f"{type(value).__name__} of {len(value)} {what}"
     else:
         yield type(value).__name__

@@ -27,4 +27,10 @@ def point_name(run: str, at: "str | int | Checkpoint | None") -> str | None:
     if at is None:
         return None
     name = str(at) if isinstance(at, str | int) else at.id
-    return name if name.startswith(f"{run}@") else f"{run}@{name.removeprefix('@')}"
+    if name.startswith(f"{run}@"):
+        return name
+    other = name.rpartition("@")[0]
+    if other:
+        msg = f"{name} is a point of run {other}, not of {run}; give that run's id with it"
+        raise UsageError(msg)
+    return f"{run}@{name.removeprefix('@')}"

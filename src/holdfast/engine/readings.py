@@ -143,4 +143,8 @@ class Readings:
 
 
 def _named(checkpoint: "str | Checkpoint") -> str:
-    return checkpoint if isinstance(checkpoint, str) else checkpoint.id
+    name = checkpoint if isinstance(checkpoint, str) else getattr(checkpoint, "id", None)
+    if isinstance(name, str):
+        return name
+    msg = f"a point is named by its id, as run@turn or by the run's id, not by {checkpoint!r}"
+    raise UsageError(msg)

@@ -88,6 +88,9 @@ def seal(session: Session, state: object, began: float, label: str | None = None
 def _sections(root: dict[Any, Any], only: list[str] | None) -> dict[Any, Any]:
     if only is None:
         return root
+    if not only:
+        msg = "run.checkpoint(only=…) names no section; leave it out to save them all"
+        raise UsageError(msg)
     unknown = [name for name in only if name not in root]
     if unknown:
         known = ", ".join(map(repr, root)) or "none"

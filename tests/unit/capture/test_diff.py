@@ -1,11 +1,13 @@
 """A difference is named once, at its place, with lists aligned."""
 
 from typing import Any
+from unittest.mock import patch
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.capture.diff import Change, diff
+from holdfast.capture import diff as aligning
+from holdfast.capture.diff import ALIGNED_ITEMS_MAX, Change, diff
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(0, 3) | st.text("ab", max_size=2),
@@ -37,6 +39,46 @@ def test_a_trimmed_list_is_only_removals() -> None:
     items = list(range(100))
 
     assert ["removed"] * 50 == [change.kind for change in diff(items, items[-50:])]
+
+
+def test_a_long_list_that_lost_its_beginning_and_grew_is_still_aligned() -> None:
+    items = [{"n": n} for n in range(ALIGNED_ITEMS_MAX * 2)]
+    after: list[Any] = [*items[100:3000], {"n": "new"}, *items[3000:], {"n": "last"}]
+    after[5] = {"n": "changed"}
+
+    assert [
+        *(("removed", f"[{n}]") for n in range(100)),
+        ("changed", "[5].n"),
+        ("added", "[2900]"),
+        ("added", f"[{len(after) - 1}]"),
+    ] == [(change.kind, change.path) for change in diff(items, after)]
+
+
+def test_long_lists_of_items_that_repeat_are_compared_place_by_place() -> None:
+    before = [n % 7 for n in range(ALIGNED_ITEMS_MAX + 10)]
+
+    changes = diff(before, [n + 1 for n in before])
+
+    assert {("changed", n) for n in range(len(before))} == {
+        (change.kind, int(change.path.strip("[]"))) for change in changes
+    }
+
+
+@given(st.lists(st.integers(0, 9), max_size=30), st.lists(st.integers(0, 9), max_size=30))
+def test_the_changes_of_a_list_lead_from_one_to_the_other(
+    before: list[int], after: list[int]
+) -> None:
+    for longest in (3, 1000):
+        with patch.object(aligning, "ALIGNED_ITEMS_MAX", longest):
+            found = {(c.kind, int(c.path.strip("[]"))): c.after for c in diff(before, after)}
+        stays = [item for n, item in enumerate(before) if ("removed", n) not in found]
+
+        made = []
+        for n in range(len(after)):
+            made.append(found[added] if (added := ("added", n)) in found else stays.pop(0))
+            made[-1] = found.get(("changed", n), made[-1])
+
+        assert (after, []) == (made, stays)
 
 
 def test_true_one_and_one_point_nought_are_different() -> None:

@@ -1,11 +1,39 @@
 """Paths are read as people write them, and shown so that they can be read again."""
 
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 import pytest
 
-from holdfast.capture.paths import parse, pick, show
+from holdfast.capture.paths import Step, parse, pick, show
 from holdfast.errors import UsageError
 
 STATE = {"messages": [{"role": "a"}, {"role": "b"}, {"role": "c"}], "odd key": {"x": 1}}
+
+
+@dataclass
+class Quote:
+    cents: int
+
+    @property
+    def euros(self) -> float:
+        return self.cents / 100
+
+    def doubled(self) -> int:
+        return 2 * self.cents
+
+
+KINDS: dict[object, Any] = {
+    "text": "abcdef",
+    "raw": b"\x01\x02",
+    "quote": Quote(150),
+    "vectors": np.arange(6).reshape(2, 3),
+    "nothing": np.float64(0.5),
+    None: "none",
+    (1, 2): {True: "yes", 1.5: "more"},
+    7: "seven",
+}
 
 
 @pytest.mark.parametrize(
@@ -24,7 +52,72 @@ def test_a_path_picks_what_stands_there(path: str, expected: object) -> None:
     assert expected == pick(STATE, parse(path))
 
 
-@pytest.mark.parametrize("path", ["messages[", "messages[a]", "a..b", "messages[1"])
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("messages[::2].role", ["a", "c"]),
+        ("messages[::-1].role", ["c", "b", "a"]),
+        ("messages[5:]", []),
+        ("state.messages[0].role", "a"),
+        ('state["odd key"]', {"x": 1}),
+        ("state", STATE),
+    ],
+)
+def test_a_path_may_be_copied_from_an_error_and_may_count_in_steps(
+    path: str, expected: object
+) -> None:
+    assert expected == pick(STATE, parse(path))
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("text[:3]", "abc"),
+        ("text[-1]", "f"),
+        ("raw[1]", 2),
+        ("quote.cents", 150),
+        ("quote.euros", 1.5),
+        ("vectors[1][0]", 3),
+        ("vectors[0][1:]", [1, 2]),
+        ("[None]", "none"),
+        ("[7]", "seven"),
+        ("[(1, 2)][True]", "yes"),
+        ("[(1, 2)][1.5]", "more"),
+    ],
+)
+def test_a_path_goes_into_text_objects_arrays_and_keys_of_any_kind(
+    path: str, expected: object
+) -> None:
+    assert expected == pick(KINDS, parse(path))
+
+
+@pytest.mark.parametrize(
+    "path", ["quote.doubled", "quote.__class__", "text.upper", "vectors[2]", "nothing[0]", "[1]"]
+)
+def test_a_path_leads_to_values_only(path: str) -> None:
+    with pytest.raises(UsageError, match="there is nothing at "):
+        pick(KINDS, parse(path))
+
+
+def test_a_section_that_is_called_state_is_found() -> None:
+    assert 1 == pick({"state": {"x": 1}}, parse("state.x"))
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "messages[",
+        "messages[a]",
+        "a..b",
+        "messages[1",
+        "messages[-:]",
+        "messages[::0]",
+        "messages[1:2:3:4]",
+        "messages[{}]",
+        f"messages[{'9' * 5000}]",
+        "a b",
+    ],
+)
 def test_a_path_that_makes_no_sense_is_refused_with_its_place(path: str) -> None:
     with pytest.raises(UsageError, match="cannot be read from"):
         parse(path)
@@ -35,7 +128,9 @@ def test_a_path_that_makes_no_sense_is_refused_with_its_place(path: str) -> None
     [
         ("mesages", "'messages', 'odd key'"),
         ("messages[7]", "3 items"),
-        ("messages[0].role.x", "str"),
+        ("messages[0].role.x", "str of 1 characters"),
+        ("messages[1:].rule", r"nothing at messages\[1:\]\.rule; there is: 'role'"),
+        ("messages[0].role[0:1].x", r"nothing at messages\[0\]\.role\[0:1\]\.x"),
     ],
 )
 def test_a_path_to_nothing_says_what_there_is(path: str, offered: str) -> None:
@@ -44,7 +139,15 @@ def test_a_path_to_nothing_says_what_there_is(path: str, offered: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "steps", [["a", 3, "b"], ['we"ird', 0], ["with space", "x"], ["back\\slash", -1]]
+    "steps",
+    [
+        ["a", 3, "b"],
+        ['we"ird', 0],
+        ["with space", "x"],
+        ["back\\slash", -1],
+        ["a", None, True, 1.5, (1, "x"), b"raw"],
+        ["a", slice(1, None, None), "b", slice(None, -1, 2)],
+    ],
 )
-def test_a_shown_path_is_read_as_itself(steps: list[str | int]) -> None:
+def test_a_shown_path_is_read_as_itself(steps: list[Step]) -> None:
     assert steps == parse(show(steps))
