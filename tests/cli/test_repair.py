@@ -4,6 +4,7 @@ import json
 import sqlite3
 
 from tests.cli.kit import Shop, on_terminal
+from tests.corruption.test_offer import spoil
 
 
 def test_a_whole_store_needs_no_repair(history: Shop) -> None:
@@ -35,6 +36,50 @@ def test_apply_does_it_and_says_where_the_rest_is(history: Shop) -> None:
     assert 0 == done.status
     assert "repaired; what was there before is in .holdfast/lost/" in done.out
     assert (0, 0) == (history("verify", "--deep").status, history("show", "run-42").status)
+
+
+STOCK = """
+from dataclasses import dataclass
+
+import holdfast
+import numpy as np
+
+
+@dataclass
+class Item:
+    name: str
+
+
+@holdfast.step
+def find(n: int) -> Item:
+    return Item(f"item {n}")
+
+
+@holdfast.agent
+def keeper(run: holdfast.Run) -> None:
+    for turn in run.turns():
+        run.state.update(vector=np.arange(turn), item=find(turn))
+        if turn == 4:
+            return
+"""
+
+
+def test_a_state_that_holds_classes_is_repaired_where_their_module_is_named(shop: Shop) -> None:
+    shop.put("stock.py", STOCK)
+    assert 0 == shop("run", "stock:keeper", "--id", "run-1").status
+    spoil(shop.store, 1, 3)
+
+    unknown = shop("repair", "--apply", "--app", "numpy")
+    asked = shop("repair")
+    done = shop("repair", "--apply", "--app", "stock")
+
+    assert (2, 2, 0) == (unknown.status, asked.status, done.status)
+    assert "stored as 'stock:Item', which this program does not know" in unknown.err
+    assert "--app MODULE" in unknown.err
+    assert "register(TheClass)" not in unknown.err
+    assert "--app numpy" in asked.err
+    kept = shop("show", "run-1", "--path", "item.name", "--app", "stock")
+    assert "item 0" == kept.data
 
 
 def test_programs_read_the_same(history: Shop) -> None:

@@ -40,4 +40,5 @@ def test_a_damaged_file_is_refused_and_a_file_that_is_there_is_kept(history: Sho
     assert (2, 7, 2) == (again.status, damaged.status, missing.status)
     assert "out.holdfast is there already" in again.err
     assert "out.holdfast is damaged: its hash does not match" in damaged.err
+    assert "nothing was imported; copy the file again" in damaged.err
     assert "nothing.holdfast cannot be read" in missing.err

@@ -404,7 +404,7 @@ def test_a_name_without_a_point_is_refused(stage: Stage, name: str, why: str) ->
 
 
 @pytest.mark.parametrize("name", [None, 3, ("run", 1)])
-def test_what_is_no_name_of_a_point_is_refused(stage: Stage, name: Any) -> None:
+def test_what_is_no_name_of_a_point_is_refused(stage: Stage, name: Any) -> None:  # noqa: ANN401 anything
     stage.live(Talk(2).agent)
 
     with stage.open() as store:

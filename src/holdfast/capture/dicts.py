@@ -64,7 +64,7 @@ class TrackedDict(dict[Any, Any]):
             forget_source(self)
 
     def __setitem__(self, key: object, value: object, /) -> None:
-        tracker = begin(self)
+        tracker = begin(self, key)
         try:
             if type(value) not in BASIC:
                 if type(value) in KINDS and self.get(key, _MISSING) is value:
@@ -76,7 +76,7 @@ class TrackedDict(dict[Any, Any]):
             tracker.lock.release()
 
     def __delitem__(self, key: object, /) -> None:
-        tracker = begin(self)
+        tracker = begin(self, key)
         try:
             if key in self:
                 self.hf_note(tracker, key, is_set=False)
@@ -86,7 +86,7 @@ class TrackedDict(dict[Any, Any]):
 
     def pop(self, key: object, default: Value = _MISSING, /) -> Value:
         """Take a key out and give its value, or `default`."""
-        tracker = begin(self)
+        tracker = begin(self, key)
         try:
             if key in self:
                 self.hf_note(tracker, key, is_set=False)
@@ -133,7 +133,7 @@ class TrackedDict(dict[Any, Any]):
         value = self.get(key, _MISSING)
         if value is not _MISSING:
             return value
-        tracker = begin(self)
+        tracker = begin(self, key)
         try:
             if key not in self:
                 self[key] = default

@@ -55,7 +55,8 @@ def digest(value: object, *, path: str = "value") -> bytes:
         raise _with_place(value, path, error) from None
     except RecursionError:
         why = "it contains itself, or is nested too deep"
-        raise errors.NotStorable(path, type(value).__name__, why) from None
+        kind = KINDS.get(type(value), type(value))
+        raise errors.NotStorable(path, kind.__name__, why) from None
 
 
 def _hash(value: object) -> tuple[bytes, bool]:

@@ -11,6 +11,7 @@ from weakref import ref
 from holdfast import errors
 from holdfast.capture.fixed import BASIC, Value
 from holdfast.capture.node import (
+    DEPTH_MAX,
     KINDS,
     LOOSE,
     TRACKED,
@@ -23,6 +24,7 @@ from holdfast.capture.node import (
     link,
     may_change,
     out_of_place,
+    where,
 )
 from holdfast.capture.watch import Watch
 
@@ -84,12 +86,13 @@ def put_own_in(target: Node, value: dict[Any, Any], tracker: Tracker) -> Value:
 class Insertion:
     """One value, or the values of one call, on the way into `target`."""
 
-    __slots__ = ("_placed", "_target", "_tracker")
+    __slots__ = ("_depth", "_placed", "_target", "_tracker")
 
     def __init__(self, target: Node, tracker: Tracker) -> None:
         self._target = target
         self._tracker = tracker
         self._placed: set[int] = set()  # containers that had a place in the state before
+        self._depth = 0
 
     def ready(self, value: object, parent: Node) -> Value:
         """Give what is to stand in `parent`: `value`, or its tracked copy."""
@@ -124,6 +127,10 @@ class Insertion:
         if known is not None and known.hf_tracker in (self._tracker, LOOSE):
             self._settle(known)
             return known
+        self._depth += 1
+        if self._depth > DEPTH_MAX:
+            why = f"it is nested deeper than {DEPTH_MAX} containers"
+            raise errors.NotStorable(where(self._target), type(original).__name__, why)
         copy = blank(TRACKED[type(original)], self._tracker)
         copy.hf_watch = Watch(original, copy)
         self._tracker.originals.add(copy.hf_watch)
@@ -135,6 +142,7 @@ class Insertion:
                 dict.__setitem__(copy, key, self.ready(value, copy))
         else:
             list.extend(copy, [self.ready(value, copy) for value in original])
+        self._depth -= 1
         return copy
 
     def _settle(self, node: Node) -> None:

@@ -177,7 +177,7 @@ class TrackedList(list[Any]):
         if isinstance(index, slice):
             self._set_slice(index, value)
             return
-        tracker = begin(self)
+        tracker = begin(self, index)
         try:
             at = _place(index, len(self))
             if at is None:

@@ -10,14 +10,11 @@ from holdfast import errors
 from holdfast.capture import wire
 from holdfast.capture.fixed import BASIC, Value, is_fixed
 from holdfast.capture.leaves import Leaves, Now
-from holdfast.capture.node import KINDS, Node, children, is_flat, path_below, step
+from holdfast.capture.node import DEPTH_MAX, KINDS, Node, children, is_flat, path_below, step
 from holdfast.capture.packable import is_packable
 from holdfast.capture.places import Named, name, stands_at
 from holdfast.store.chunks import CHUNK_BYTES_MIN, Chunks
 from holdfast.store.codec import values
-
-DEPTH_MAX: Final = 128
-"""Containers in containers that one save writes; each level takes a few frames of the stack."""
 
 _TEXT: Final = frozenset({str})
 _OPEN: Final = -2  # the id of a container that is being lowered: meeting it again is a cycle

@@ -24,6 +24,10 @@ SLOTS: Final = (
     "hf_tracker", "hf_node", "hf_mark", "hf_hash", "hf_source", "hf_up", "hf_watch", "__weakref__",
 )  # fmt: skip
 UNSAVED: Final = -1
+DEPTH_MAX: Final = 128
+"""Containers in containers that one save writes; each level takes a few frames of the stack."""
+WHOLE: Final = object()
+"""Stands for the key of a change that is of no single key."""
 PARENTS_BEFORE_PRUNING: Final = 8
 
 
@@ -64,11 +68,14 @@ that of a state, never before."""
 _links = Lock()
 
 
-def begin(node: Node) -> Tracker:
-    """Take the lock under which `node` may change, or refuse; the caller releases it."""
+def begin(node: Node, key: object = WHOLE) -> Tracker:
+    """Take the lock under which `node` may change, or refuse; the caller releases it.
+
+    `key` is what is to be changed in it, if that is one thing.
+    """
     function = inside.get()
     if function is not None:
-        raise errors.ChangedInCall(function, where(node))
+        raise errors.ChangedInCall(function, _changed_at(node, key))
     while True:
         tracker = node.hf_tracker
         if tracker is None:
@@ -77,6 +84,11 @@ def begin(node: Node) -> Tracker:
         if node.hf_tracker is tracker:
             return tracker
         tracker.lock.release()  # it became part of a state while we waited
+
+
+def _changed_at(node: Node, key: object) -> str:
+    path = where(node)
+    return path if key is WHOLE or not path.startswith("state") else path + step(key)
 
 
 def out_of_place() -> errors.UsageError:

@@ -203,7 +203,8 @@ def _explain(error: Exception) -> int:
         return error.exit_code
     if isinstance(error, errors.HoldfastError):
         text = str(error)
-        hint = "" if not error.remedy or error.remedy in text else f"; {error.remedy}"
+        is_told = error.remedy in text or isinstance(error, errors.NotStorable)  # Says it itself.
+        hint = "" if is_told else f"; {error.remedy}"
         tell("\n".join([f"error: {text}{hint}", *getattr(error, "__notes__", ())]))
         return next(EXITS[kind] for kind in type(error).__mro__ if kind in EXITS)
     tell(

@@ -3,7 +3,7 @@
 import contextlib
 from collections.abc import Callable, Iterator
 
-from holdfast.errors import Damaged, UnknownCheckpoint
+from holdfast.errors import Damaged, NotStorable, UnknownCheckpoint
 from holdfast.model.ids import Point, branch_of, point_id, row_id, seq_of
 from holdfast.model.journal import Finished, Kept, Saved, TurnEnded
 from holdfast.store.reader import Placed, Reader, Run
@@ -20,7 +20,10 @@ def offering(reader: Reader, run: Run, restore: Restore) -> Iterator[None]:
     try:
         yield
     except Damaged as damage:
-        good = None if damage.good else newest_good(reader, run, restore)
+        good = None
+        if not damage.good:
+            with contextlib.suppress(NotStorable):  # What this program does not know it cannot try.
+                good = newest_good(reader, run, restore)
         if good is None:
             raise
         name = point_id(run.body.id, good)

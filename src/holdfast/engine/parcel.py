@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from holdfast.errors import Damaged, KeyUnusable, UsageError
+from holdfast.errors import Damaged, ExportDamaged, KeyUnusable, UsageError
 from holdfast.model.journal import Row
 from holdfast.model.run import RunBody
 from holdfast.ondemand import OnDemand
@@ -104,10 +104,17 @@ def from_bytes(data: bytes, where: str, key: "KeyProvider | None" = None) -> Par
         msg = f"{where} is of version {version}, this Holdfast knows {SEALED}; upgrade holdfast"
         raise UsageError(msg)
     if hashlib.sha256(data[:-_HASH_BYTES]).digest() != data[-_HASH_BYTES:]:
-        raise Damaged(where, "its hash does not match its bytes")
+        raise ExportDamaged(where, "its hash does not match its bytes")
     if version == SEALED and key is None:
         raise KeyUnusable("nowhere", f"{where} is sealed; give the key it was exported with")
-    frames = _frames(data, where, key if version == SEALED else None)
+    try:
+        return _unpacked(data, where, key if version == SEALED else None)
+    except Damaged as damage:
+        raise ExportDamaged(damage.where, damage.why) from damage
+
+
+def _unpacked(data: bytes, where: str, key: "KeyProvider | None") -> Parcel:
+    frames = _frames(data, where, key)
     header = _decoded(_decode_header, next(frames, b""), where)
     rows = [_decoded(_decode_item, next(frames, b""), where) for _ in range(header.rows)]
     chunks = list(frames)

@@ -59,6 +59,7 @@ HoldfastError
     ├── WrongKey               the key is not the one this was encrypted with
     ├── NotEncrypted           a key was given for a store that is not encrypted
     └── Damaged                stored bytes are not what was written
+        └── ExportDamaged      so are those of a file that holds an exported run
 
 Facts travel in `args`, so an error survives a process boundary; `remedy` says what to do next.
 """
@@ -97,6 +98,7 @@ from holdfast.errors.stopped import (
 )
 from holdfast.errors.storage import (
     Damaged,
+    ExportDamaged,
     NewerFormat,
     StoreBusy,
     StoreChanged,
@@ -149,6 +151,7 @@ __all__ = [
     "Diverged",
     "Escalated",
     "Expired",
+    "ExportDamaged",
     "Fenced",
     "HoldfastError",
     "InDoubt",

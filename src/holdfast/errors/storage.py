@@ -121,3 +121,9 @@ class Damaged(StoreError):
         run = self.good.rpartition("@")[0]
         shown = f"`holdfast show {run} --at {self.good}`"
         return f"{text}; the newest good point of the run is {self.good}: {shown}"
+
+
+class ExportDamaged(Damaged):
+    """A file that holds an exported run is not what was written; nothing of it was imported."""
+
+    remedy = "nothing was imported; copy the file again, or `holdfast export` the run again"

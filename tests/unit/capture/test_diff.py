@@ -70,7 +70,7 @@ def test_the_changes_of_a_list_lead_from_one_to_the_other(
 ) -> None:
     for longest in (3, 1000):
         with patch.object(aligning, "ALIGNED_ITEMS_MAX", longest):
-            found = {(c.kind, int(c.path.strip("[]"))): c.after for c in diff(before, after)}
+            found = {(str(c.kind), int(c.path.strip("[]"))): c.after for c in diff(before, after)}
         stays = [item for n, item in enumerate(before) if ("removed", n) not in found]
 
         made = []

@@ -60,6 +60,26 @@ def test_the_error_names_the_place_that_was_to_change() -> None:
         during("chat", lambda: state.root["messages"][1]["parts"].append(2))
 
 
+@pytest.mark.parametrize(
+    ("change", "path"),
+    [
+        (lambda root: root.__setitem__("total", 1), 'state["total"]'),
+        (lambda root: root.pop("messages"), 'state["messages"]'),
+        (lambda root: root["messages"].__setitem__(1, 5), 'state["messages"][1]'),
+        (lambda root: root.update(total=1), "state"),
+    ],
+)
+def test_the_error_names_the_key_that_was_to_change(
+    change: Callable[[Any], object], path: str
+) -> None:
+    state = State({"messages": [0, 1]})
+
+    with pytest.raises(errors.ChangedInCall) as raised:
+        during("chat", lambda: change(state.root))
+
+    assert path == raised.value.path
+
+
 def test_a_step_cannot_change_an_answer_it_was_given() -> None:
     answer = track({"n": [1]})
 

@@ -396,15 +396,30 @@ def test_a_cycle_closed_in_a_part_that_was_taken_out_is_refused_when_it_comes_ba
 
 
 def test_nesting_beyond_the_limit_is_refused() -> None:
-    state = State()
+    state = State({"deep": {}})
     state.base()
-    deep: list[Any] = []
+    deep = state.root["deep"]
     for _ in range(150):
-        deep = [deep]
-    state.root["deep"] = deep
+        deep["deeper"] = {}
+        deep = deep["deeper"]
 
     with pytest.raises(errors.NotStorable, match="nested deeper than 128"):
         state.delta()
+
+
+@pytest.mark.parametrize("levels", [129, 500, 50_000])
+@pytest.mark.parametrize("kind", [dict, list])
+def test_what_is_nested_too_deep_is_refused_where_it_is_put_in(levels: int, kind: type) -> None:
+    state = State({"m": [1]})
+    deep: Any = kind()
+    for _ in range(levels):
+        deep = [deep] if kind is list else {"deeper": deep}
+
+    for put in (state.root["m"].append, state.root["m"].extend, state.root.update):
+        with pytest.raises(errors.NotStorable, match="nested deeper than 128"):
+            put({"deep": deep} if put == state.root.update else [deep])
+
+    assert {"m": [1]} == state.root
 
 
 def test_damaged_bytes_are_named() -> None:

@@ -5,9 +5,10 @@ from typing import Annotated
 import msgspec
 import typer
 
+from holdfast.cli import apps
 from holdfast.cli.bars import progress_bar
 from holdfast.cli.grid import Grid
-from holdfast.cli.options import AsJson, Output, StorePath, closing, settings
+from holdfast.cli.options import Apps, AsJson, Output, StorePath, closing, settings
 from holdfast.cli.output import emit
 from holdfast.cli.text import plural
 from holdfast.engine.fates import Fate
@@ -29,6 +30,7 @@ def repair(
         bool, typer.Option("--apply", help="Do it. Without this, only the plan is shown.")
     ] = False,
     store: StorePath = None,
+    app: Apps = None,
     output: Output = None,
     as_json: AsJson = False,
 ) -> int:
@@ -36,9 +38,11 @@ def repair(
 
     Nothing is deleted: what is true is written into a new database, and the old one and bad files
     are moved into `lost/` in the store's directory. No process may have the store open meanwhile.
-    Damage that was found and not repaired yet ends with status 7.
+    Damage that was found and not repaired yet ends with status 7. `--app` names the modules of
+    classes that a state holds: one that is kept behind damage is written anew.
     """
-    config = settings(store, output, as_json=as_json)
+    config = settings(store, output, app, as_json=as_json)
+    apps.load(config.app)
     with progress_bar("reading") as progress:
         plan = plan_repair(config.store, progress=progress)
     into = plan.apply() if apply else None

@@ -102,7 +102,8 @@ def read_cells(header: bytes, cells: list[Any]) -> object:
 def _numpy() -> Any:  # noqa: ANN401
     numpy = sys.modules.get("numpy")
     if numpy is None:
-        raise Refusal("numpy", "a NumPy value is stored here; `import numpy` before reading it")
+        why = "a NumPy value is stored here; `import numpy` first (`--app numpy` in a command)"
+        raise Refusal("numpy", why)
     return numpy
 
 

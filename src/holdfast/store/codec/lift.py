@@ -137,7 +137,8 @@ class Lift:
             raise Refusal(
                 name,
                 f"stored as {name!r}, which this program does not know; import the module that "
-                "declares it, or `holdfast.register` the class under this name=",
+                "declares it (`--app MODULE` in a command), or `holdfast.register` the class under "
+                "this name=",
             )
         try:
             payload = self._registry.upgrade(entry, _typed(version, int), payload)

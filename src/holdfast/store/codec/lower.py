@@ -14,6 +14,7 @@ import msgspec
 from msgspec.msgpack import Ext
 
 from holdfast.store.codec import arrays, leaves, shapes, veil, wire
+from holdfast.store.codec.advice import advice
 from holdfast.store.codec.registry import Entry, Registry
 from holdfast.store.codec.secret import Secret
 from holdfast.store.codec.vault import vault
@@ -372,8 +373,4 @@ def _shown(key: object) -> str:
 
 def _unknown(kind: type) -> Refusal:
     """Refuse a type with the line to add."""
-    if shapes.shape_of(kind) is not None:
-        line = f"`holdfast.register({kind.__qualname__})`, or name it in an annotation of a step"
-    else:
-        line = f"`holdfast.register({kind.__qualname__}, encode=..., decode=...)`, or leave it out"
-    return Refusal(name_of(kind), f"Holdfast does not know this type; add {line}")
+    return Refusal(name_of(kind), f"Holdfast does not know this type; {advice(kind)}")

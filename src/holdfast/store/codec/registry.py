@@ -9,7 +9,7 @@ from holdfast import errors
 from holdfast.model.ids import module_of
 from holdfast.store.codec import shapes
 from holdfast.store.codec.hints import classes_named
-from holdfast.store.codec.wire import Refusal, name_of
+from holdfast.store.codec.wire import Refusal, name_of, told
 
 Change = Callable[[Any], Any]
 C = TypeVar("C", bound=Change)
@@ -127,7 +127,13 @@ class Registry:
                     f"stored in version {version}, known here in version {entry.version}; add "
                     f"`@holdfast.migrate({entry.name!r}, from_={at}, to={at + 1})`",
                 )
-            payload, at = step.change(payload), step.to
+            if step.to > entry.version:
+                raise Refusal(
+                    entry.name,
+                    f"its migration from version {at} leads to {step.to}, but the class is "
+                    f"registered with version={entry.version}; make the two agree",
+                )
+            payload, at = _changed(entry, step, at, payload), step.to
         if at > entry.version:
             raise Refusal(
                 entry.name,
@@ -171,6 +177,21 @@ class Registry:
                 self._by_name[before.name] = entry
             self._by_name[entry.name] = entry
             self._by_class[entry.cls] = entry
+
+
+def _changed(entry: Entry, step: _Step, at: int, payload: object) -> object:
+    """What one migration makes of the stored fields."""
+    try:
+        made = step.change(payload)
+    except Refusal:
+        raise
+    except Exception as error:
+        why = f"its migration from version {at} to {step.to} raised {told(error)}"
+        raise Refusal(entry.name, why) from error
+    if made is None and payload is not None:
+        why = f"its migration from version {at} to {step.to} returned None; return the fields"
+        raise Refusal(entry.name, why)
+    return made
 
 
 def default_name(cls: type) -> str:

@@ -3,6 +3,7 @@
 import dataclasses
 import enum
 import functools
+import re
 import typing
 from collections.abc import Callable
 from typing import Annotated, Any, ClassVar, Generic, Literal, NamedTuple, NewType, TypedDict
@@ -427,7 +428,7 @@ def test_older_versions_pass_through_their_migrations() -> None:
     [
         (4, {"owner": "A", "cents": 1}, "newer than version 3"),
         (0, {}, r"add `@holdfast.migrate\('account', from_=0"),
-        (1, {}, "KeyError"),
+        (1, {}, "its migration from version 1 to 2 raised KeyError: 'name'"),
         (3, {"owner": "A"}, "stored without 'cents', which has no default"),
         (3, {"owner": "A", "cents": 1, "x": 1}, "stored with 'x', which the class no longer has"),
     ],
@@ -508,6 +509,28 @@ def test_a_declaration_that_cannot_work_is_refused(
 ) -> None:
     with pytest.raises(errors.UsageError, match=why):
         values.register(cls, **options)
+
+
+@pytest.mark.parametrize(
+    ("to", "change", "why"),
+    [
+        (3, dict, r"leads to 3, but the class is registered with version=2"),
+        (2, lambda _fields: None, r"from version 1 to 2 returned None; return the fields"),
+    ],
+)
+def test_a_migration_that_leads_nowhere_is_named(
+    to: int, change: Callable[[Any], Any], why: str
+) -> None:
+    registry = Registry()
+    registry.register(Account, name="account", version=2)
+    registry.migrate("account", from_=1, to=to)(change)
+    entry = registry.of_name("account")
+    assert entry is not None
+
+    with pytest.raises(wire.Refusal) as refused:
+        registry.upgrade(entry, 1, {"owner": "A"})
+
+    assert re.search(why, refused.value.why)
 
 
 def test_migrations_lead_upwards_and_each_version_has_one() -> None:

@@ -1,0 +1,42 @@
+"""What to do about a value of a type that is not known: the line to add, or where to keep it."""
+
+import io
+import types
+from collections import defaultdict, deque
+from typing import Final
+
+from holdfast.store.codec import shapes
+
+_PLAIN: Final[dict[type, str]] = {
+    **{kind: kind.__name__ for kind in (dict, list, tuple, set, frozenset, str, bytes, int, float)},
+    deque: "list",
+}
+"""Types whose subclasses can be kept as what they are made from."""
+_LIVE: Final = (
+    types.FunctionType,
+    types.BuiltinFunctionType,
+    types.MethodType,
+    types.ModuleType,
+    types.GeneratorType,
+    types.CoroutineType,
+    types.AsyncGeneratorType,
+    type,
+    memoryview,
+    io.IOBase,
+)
+"""Types whose values belong to the running process: code, and handles of its own."""
+
+
+def advice(kind: type) -> str:
+    """What somebody who put a value of this type into the state can do."""
+    name = kind.__qualname__
+    if shapes.shape_of(kind) is not None:
+        return f"add `holdfast.register({name})`, or name it in an annotation of a step"
+    if issubclass(kind, _LIVE) or name in {"lock", "RLock", "socket"}:
+        return "it lives in this process only: keep what it is made from, and make it anew"
+    for plain, word in _PLAIN.items():
+        if issubclass(kind, plain):
+            made = f"lambda kept: {name}(list, kept)" if issubclass(kind, defaultdict) else name
+            line = f"`holdfast.register({name}, encode={word}, decode={made})`"
+            return f"put `{word}(x)` in, or add {line}"
+    return f"add `holdfast.register({name}, encode=..., decode=...)`, or leave it out"
