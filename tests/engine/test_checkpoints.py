@@ -20,6 +20,7 @@ from holdfast.store.codec.vault import Vault, vault
 from tests.engine.kit import RUN, Crash, Stage, World, text
 
 TURNS = 50
+PROMPT = "You talk about kelp."
 
 
 @holdfast.step
@@ -196,7 +197,7 @@ def test_a_checkpoint_tells_what_made_it(stage: Stage, monkeypatch: pytest.Monke
     assert {"REGION": "north"} == third.environment
     assert "1.2.3" == third.libraries["openai"]
     assert hashlib.sha256(Path(__file__).read_bytes()).hexdigest() == third.code
-    assert 64 == len(third.tools or "")
+    assert (64, 64) == (len(third.tools or ""), len(third.prompts or ""))
     assert holdfast.__version__ == third.holdfast
     assert third.bytes > 0
     assert (third.blocked_ms or 0) > 0

@@ -10,11 +10,13 @@ import sys
 import textwrap
 import threading
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 
 import holdfast
+from holdfast.engine.facts import facts_of
 from tests.engine.kit import RUN, Crash, Stage, World
 
 
@@ -50,6 +52,31 @@ AGENT = """
         with holdfast.open() as store:
             print(store.run(agent, id="run-1"))
 """
+
+
+def fingerprint(monkeypatch: pytest.MonkeyPatch, **names: object) -> str | None:
+    """What is told of the prompts of an agent whose module has these names."""
+    module = ModuleType("shop.agents")
+    exec("import holdfast\n@holdfast.agent\ndef agent(run): ...", vars(module))  # noqa: S102 a module of ours
+    vars(module).update(names)
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    return facts_of(module.agent, {}).prompts
+
+
+def test_a_fingerprint_of_the_prompts_is_told_wherever_they_came_from(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    beside, stranger = ModuleType("shop.prompts"), ModuleType("library.prompts")
+    vars(beside)["SYSTEM"] = vars(stranger)["SYSTEM"] = "You sell kelp, dear."
+
+    plain = fingerprint(monkeypatch, SYSTEM="You sell kelp.")
+
+    assert plain == fingerprint(monkeypatch, SYSTEM="You sell kelp.", TABLE="orders", LIMIT=3)
+    assert plain == fingerprint(monkeypatch, SYSTEM="You sell kelp.", library=stranger)
+    assert plain != fingerprint(monkeypatch, SYSTEM="You buy kelp.")
+    assert plain != fingerprint(monkeypatch, SYSTEM="You sell kelp.", prompts=beside)
+    assert plain != fingerprint(monkeypatch, PROMPTS={"system": ["You sell kelp."]})
+    assert None is fingerprint(monkeypatch, TABLE="orders")
 
 
 def test_an_agent_of_a_script_works_and_goes_on_in_the_next_process(tmp_path: Path) -> None:

@@ -36,6 +36,7 @@ class Checkpoint(BaseModel):
     error: str | None
     code: str | None
     tools: str | None
+    prompts: str | None = None
     libraries: dict[str, str]
     python: str | None
     platform: str | None

@@ -41,12 +41,15 @@ LIBRARIES = (
 )
 """Libraries whose version is recorded where the program has imported them."""
 
+PROMPT_WORDS_MIN = 3
+TEXTS_DEPTH_MAX = 4
+
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
 def facts_of(agent: Agent[..., Any], environment: Mapping[str, str]) -> Facts:
     """What is known of this process and of the agent's code, to be recorded with a life."""
-    code, tools = _prints(agent.fn)
+    code, tools, prompts = _prints(agent.fn)
     return Facts(
         holdfast=VERSION,
         python=".".join(map(str, sys.version_info[:3])),
@@ -55,19 +58,20 @@ def facts_of(agent: Agent[..., Any], environment: Mapping[str, str]) -> Facts:
         tools=tools,
         libraries=dict(_libraries()),
         environment=dict(environment),
+        prompts=prompts,
     )
 
 
 @functools.lru_cache(maxsize=256)
-def _prints(fn: Callable[..., Any]) -> tuple[str, str | None]:
-    """Fingerprints of the agent's module and of the steps and effects declared in it."""
+def _prints(fn: Callable[..., Any]) -> tuple[str, str | None, str | None]:
+    """Fingerprints of the agent's module, of the steps and effects in it, and of its prompts."""
     module = sys.modules.get(fn.__module__)
-    tools = None if module is None else _tools(module)
+    tools, prompts = (None, None) if module is None else (_tools(module), _prompts(module))
     try:
         code = inspect.getsource(module or fn).encode()
     except (OSError, TypeError):  # No file: a notebook, or a frozen program.
         code = b"".join(_code(fn.__code__))
-    return hashlib.sha256(code).hexdigest(), tools
+    return hashlib.sha256(code).hexdigest(), tools, prompts
 
 
 def _code(code: CodeType) -> Iterator[bytes]:
@@ -89,6 +93,38 @@ def _tools(module: ModuleType) -> str | None:
         if inspect.isfunction(value) and inspect.isfunction(bare := getattr(value, "bare", None))
     )
     return hashlib.sha256("\n".join(found).encode()).hexdigest() if found else None
+
+
+def _prompts(module: ModuleType) -> str | None:
+    """A hash over the texts that the module, and modules it imported beside it, have names for.
+
+    The source of a module does not say what its prompts are where they are read from files.
+    """
+    package = module.__name__.partition(".")[0]
+    beside = [
+        value
+        for value in vars(module).values()
+        if isinstance(value, ModuleType) and value.__name__.partition(".")[0] == package
+    ]
+    found = sorted(
+        f"{name}={text}"
+        for each in [module, *beside]
+        for name, value in vars(each).items()
+        if not name.startswith("__")
+        for text in _texts(value, TEXTS_DEPTH_MAX)
+    )
+    told = "\n".join(found).encode("utf-8", "surrogatepass")
+    return hashlib.sha256(told).hexdigest() if found else None
+
+
+def _texts(value: object, depth: int) -> Iterator[str]:
+    """The texts of some words in a value: prompts are, names and addresses mostly are not."""
+    if isinstance(value, str):
+        if len(value.split(None, PROMPT_WORDS_MIN - 1)) >= PROMPT_WORDS_MIN:
+            yield value
+    elif depth and type(value) in (dict, list, tuple):
+        for part in value.values() if isinstance(value, dict) else value:  # type: ignore[attr-defined]
+            yield from _texts(part, depth - 1)
 
 
 def _libraries() -> Iterator[tuple[str, str]]:

@@ -286,6 +286,7 @@ class _Teller:
             error=None if mark is None else mark.error,
             code=None if facts is None else facts.code,
             tools=None if facts is None else facts.tools,
+            prompts=None if facts is None else facts.prompts,
             libraries={} if facts is None else facts.libraries,
             python=None if facts is None else facts.python,
             platform=None if facts is None else facts.platform,

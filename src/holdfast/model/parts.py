@@ -70,6 +70,7 @@ class Facts(msgspec.Struct, frozen=True, array_like=True):
     tools: str | None = None
     libraries: dict[str, str] = msgspec.field(default_factory=dict)
     environment: dict[str, str] = msgspec.field(default_factory=dict)
+    prompts: str | None = None
 
 
 class Mark(msgspec.Struct, frozen=True, array_like=True):
