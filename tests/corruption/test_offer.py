@@ -122,3 +122,15 @@ def test_the_command_line_shows_the_line_that_works(
     assert (7, "Traceback" in told) == (status, False)
     assert 0 == main([*line, "--store", str(path), "--json"])
     assert json.loads(capsys.readouterr().out)["checkpoint"]["run"] == "packed"
+
+
+def test_a_large_value_that_cannot_be_read_is_damage_and_a_good_point_is_named(path: Path) -> None:
+    file = newest_object(path)
+    file.unlink()
+    file.mkdir()
+
+    with holdfast.open(path) as store:
+        with pytest.raises(holdfast.Damaged, match="cannot be read") as caught:
+            store.restore("large")
+        assert caught.value.good is not None
+        store.restore(caught.value.good)

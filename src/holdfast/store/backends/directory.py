@@ -1,17 +1,21 @@
 """Objects as files: written beside their place, flushed, renamed, their directory flushed."""
 
 import contextlib
+import errno
 import re
 import secrets
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+from holdfast.errors import Damaged
 from holdfast.store.backends.fs import Fs, is_being_written
 from holdfast.store.backends.place import unwritable
 
 _TEMP = ".part"
 _NAME = re.compile("(?:[0-9a-f]{2})+")
+_UNREADABLE = frozenset({errno.EIO, errno.EISDIR, errno.ELOOP})
+"""What reading a file says where its bytes are gone, and not that somebody must wait or may not."""
 
 
 class Directory:
@@ -83,12 +87,15 @@ class Directory:
                 raise unwritable(self._root, error) from error
 
     def get(self, id_: bytes) -> bytes | None:
-        """The bytes kept under `id_`, or None."""
+        """The bytes kept under `id_`, or None; `Damaged` where the disk cannot read them."""
         try:
             return self._fs.read(self._place(id_))
         except FileNotFoundError:
             return None
         except OSError as error:
+            if error.errno in _UNREADABLE:
+                why = f"its file cannot be read ({(error.strerror or str(error)).lower()})"
+                raise Damaged(f"chunk {id_.hex()}", why) from error
             raise unwritable(self._root, error) from error
 
     def ids(self) -> Iterator[bytes]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from holdfast import failpoint
-from holdfast.errors import StoreUnwritable
+from holdfast.errors import Damaged, StoreUnwritable
 from holdfast.store.backends.directory import Directory
 from holdfast.store.backends.fs import RealFs, is_being_written
 
@@ -32,9 +32,24 @@ class Failing(RealFs):
             raise OSError(errno.EIO, os.strerror(errno.EIO))
         super().rename(source, target)
 
+    def read(self, path: Path) -> bytes:
+        if self._act.startswith("E"):
+            raise OSError(getattr(errno, self._act), os.strerror(getattr(errno, self._act)))
+        return super().read(path)
+
 
 def files(root: Path) -> list[str]:
     return sorted(str(path.relative_to(root)) for path in root.rglob("*") if path.is_file())
+
+
+@pytest.mark.parametrize(("act", "error"), [("EIO", Damaged), ("EMFILE", StoreUnwritable)])
+def test_an_object_that_the_disk_cannot_read_is_damaged(
+    tmp_path: Path, act: str, error: type[Exception]
+) -> None:
+    Directory(tmp_path, RealFs()).put(ID, b"data")
+
+    with pytest.raises(error):
+        Directory(tmp_path, Failing(act)).get(ID)
 
 
 def test_an_object_lies_under_its_name_two_levels_deep(tmp_path: Path) -> None:
@@ -110,7 +125,7 @@ def test_an_object_that_cannot_be_read_says_why(tmp_path: Path) -> None:
     objects = Directory(tmp_path / "objects", RealFs())
     (tmp_path / "objects" / "00" / ID.hex()).mkdir(parents=True)
 
-    with pytest.raises(StoreUnwritable):
+    with pytest.raises(Damaged, match=f"{ID.hex()} is damaged: its file cannot be read .is a dir"):
         objects.get(ID)
 
 
