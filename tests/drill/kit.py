@@ -1,6 +1,7 @@
 """A module whose agents are drilled, sound ones and some with planted mistakes."""
 
 CLINIC = '''
+import asyncio
 import os
 import signal
 
@@ -82,6 +83,37 @@ def talker(run: holdfast.Run) -> str:
         run.state["said"] = words
         break
     return " ".join(words)
+
+
+@holdfast.agent
+def kid(run: holdfast.Run, n: int) -> int:
+    run.state["sum"] = 0
+    for turn in run.turns():
+        run.state["sum"] += think(n + turn)
+        if turn == 1:
+            break
+    return run.state["sum"]
+
+
+@holdfast.agent
+def mother(run: holdfast.Run) -> int:
+    run.state["sums"] = []
+    for turn in run.turns():
+        run.state["sums"].append(run.child(kid, turn))
+        if turn == 2:
+            break
+    return sum(run.state["sums"])
+
+
+@holdfast.step
+async def wait_for_it(n: int) -> int:
+    await asyncio.sleep(0.2)
+    return n
+
+
+@holdfast.agent
+async def twofold(run: holdfast.Run) -> int:
+    return sum(await asyncio.gather(wait_for_it(1), wait_for_it(2)))
 
 
 @holdfast.agent

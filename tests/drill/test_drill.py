@@ -57,6 +57,30 @@ def test_a_stream_that_breaks_off_or_stalls_is_continued(clinic: Clinic) -> None
     assert 4 == sum(each["recovered"] for each in kinds.values())
 
 
+def test_a_child_that_is_tried_again_is_no_answer_that_was_asked_twice(clinic: Clinic) -> None:
+    done = clinic.drill(
+        *("mother", "--faults", "timeout,rate-limit", "--runs", "4", "--share", "1", "--seed", "3"),
+        *("--workers", "4", *STUBS, "-o", "json"),
+    )
+
+    assert 0 == done.status, done.err
+    assert 4 == done.data["struck"]
+
+
+def test_calls_side_by_side_are_failed_and_timed_as_what_they_are(clinic: Clinic) -> None:
+    done = clinic.drill(
+        *("twofold", "--faults", "timeout,rate-limit", "--runs", "8", "--share", "0.5"),
+        *("--seed", "3", "--workers", "4", *STUBS, "--results", "r.jsonl", "-o", "json"),
+    )
+
+    assert 0 == done.status, done.err
+    assert done.data["episodes"]
+    runs = [json.loads(line) for line in (clinic.folder / "r.jsonl").read_text().splitlines()]
+    calm = [each for each in runs if "no" in each and not each.get("fault")]
+    assert calm
+    assert all(each["held_s"] > 0 for each in calm)
+
+
 def test_a_few_runs_show_bounds_and_never_that_a_promise_is_met(clinic: Clinic) -> None:
     done = clinic.drill("sound", "--runs", "3", "--faults", "kill", "--share", "1", *STUBS)
 

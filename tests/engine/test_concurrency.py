@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import holdfast
+from holdfast import failpoint
 from tests.engine.kit import Crash, Stage, World, moments
 
 N = 5
@@ -308,6 +309,40 @@ def test_an_error_that_ended_a_concurrent_run_is_asked_again(
     assert 2 == world.asked.count("bad 0")
     if way == "gather":
         assert ["bad 0"] == world.repeated
+
+
+def test_an_error_that_ended_the_run_is_asked_again_though_an_answer_came_after_it(
+    stage: Stage, world: World
+) -> None:
+    is_failing, is_recorded = threading.Event(), threading.Event()
+    is_fixed = False
+
+    @holdfast.step
+    async def ask(who: str) -> str:
+        world.ask(who)
+        if who == "bad" and not is_fixed:
+            raise ConnectionError
+        while not is_failing.is_set():  # noqa: ASYNC110 a thread sets it
+            await asyncio.sleep(0.001)
+        return who
+
+    @holdfast.agent
+    async def agent(run: holdfast.Run) -> list[str]:
+        # The first fails before the second has asked: that one asks after the error was received.
+        return list(await asyncio.gather(ask("bad"), ask("good")))
+
+    def fail() -> None:
+        is_failing.set()
+        assert is_recorded.wait(30)
+
+    failpoint.arm("run.failing", fail)
+    failpoint.arm("step.recorded", is_recorded.set)
+    assert isinstance(stage.fault(agent), holdfast.RunFailed)
+    failpoint.disarm()
+    is_fixed = True
+
+    assert ["bad", "good"] == stage.restart(agent)
+    assert ["bad", "good", "bad"] == world.asked
 
 
 def test_an_error_in_gather_that_the_agent_went_past_is_raised_again(

@@ -24,9 +24,11 @@ class Damage(msgspec.Struct, frozen=True, kw_only=True):
     ledger: Ledger
 
     def flip_any(self, rows: Sequence[int], chance: random.Random) -> None:
-        """Flip one bit of one of the rows, if there is any."""
-        had = self._progress()
-        if rows and self.flip(chance.choice(rows), chance):
+        """Flip one bit of one of the rows that can be reached, if there is any."""
+        if not rows:
+            return
+        had, first = self._progress(), chance.choice(rows)
+        if any(self.flip(row, chance) for row in (first, *reversed(rows))):
             self.ledger.add(Line(what="damaged", counts={"had": had}))
 
     def _progress(self) -> int:

@@ -1,10 +1,11 @@
 """In the run's own process: every call is told to the outside ledger, and the fault strikes."""
 
+import contextlib
 import inspect
 import random
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from holdfast import failpoint
@@ -14,6 +15,7 @@ from holdfast.drill.charge import Charge
 from holdfast.drill.faults import Fault, Scene, Where
 from holdfast.drill.ledger import Ledger, Line
 from holdfast.engine import interpose, tools
+from holdfast.engine.children import CARRIES
 from holdfast.engine.effect import EffectSpec
 from holdfast.engine.session import Frame
 from holdfast.engine.stream import Flow
@@ -39,8 +41,8 @@ class Inside:
         self._has_struck = False
         self._began_s: float | None = None
         self._calls_s = 0.0
+        self._calls, self._calls_since = 0, 0.0
         self._specs = {id(spec.fn): spec for spec in tools.declared()}
-        self._depth = threading.local()
 
     def begin(self) -> None:
         """From now on calls and crash points go through here."""
@@ -65,7 +67,12 @@ class Inside:
         args: tuple[Any, ...],
         kwargs: Mapping[str, Any],
     ) -> Any:  # noqa: ANN401 the user's own
-        """A call, or an item of a stream: of the stand-in if there is one, else the real one."""
+        """A call, or an item of a stream: of the stand-in if there is one, else the real one.
+
+        A child is no call: what it calls itself is, and comes here too.
+        """
+        if fn in CARRIES:
+            return fn(*args, **kwargs)
         if isinstance(getattr(fn, "__self__", None), Flow):
             self._count(Where.ITEM)
             return self._timed(frame, lambda: fn(*args, **kwargs), None)
@@ -87,26 +94,31 @@ class Inside:
         self._count(Where.STEP if spec is None else Where.EFFECT)
 
     def _timed(self, frame: Frame, work: Callable[[], Any], spec: EffectSpec | None) -> Any:  # noqa: ANN401
-        depth = getattr(self._depth, "now", 0)
-        self._depth.now = depth + 1
-        began = self._clock.monotonic()
-        try:
+        with self._calling():
             value = work()
-        finally:
-            self._depth.now = depth
-            if depth == 0:
-                self._calls_s += self._clock.monotonic() - began
         if inspect.iscoroutine(value):
             return self._later(frame, value, spec)
         return self._after(frame, value, spec)
 
     async def _later(self, frame: Frame, work: Any, spec: EffectSpec | None) -> Any:  # noqa: ANN401
-        began = self._clock.monotonic()
-        try:
+        with self._calling():
             value = await work
-        finally:
-            self._calls_s += self._clock.monotonic() - began
         return self._after(frame, value, spec)
+
+    @contextlib.contextmanager
+    def _calling(self) -> Iterator[None]:
+        """Time inside functions of the user's, counted once where several run at a time."""
+        with self._lock:
+            self._calls += 1
+            if self._calls == 1:
+                self._calls_since = self._clock.monotonic()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._calls -= 1
+                if self._calls == 0:
+                    self._calls_s += self._clock.monotonic() - self._calls_since
 
     def _after(self, frame: Frame, value: Any, spec: EffectSpec | None) -> Any:  # noqa: ANN401
         if spec is not None:

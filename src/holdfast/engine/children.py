@@ -271,6 +271,10 @@ async def _abare(host: Host, order: Order) -> Any:  # noqa: ANN401 the agent's o
     return await asyncio.create_task(host.acarry_out(order), context=_outside())
 
 
+CARRIES = (_bare, _abare)
+"""What carries a child out: calls of ours, though they go where the user's go."""
+
+
 def _outside() -> contextvars.Context:
     here = contextvars.copy_context()
     here.run(_leave)

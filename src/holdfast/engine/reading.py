@@ -39,7 +39,8 @@ class Record(msgspec.Struct):
     """A recorded call and where it stands; an effect also has its outcome, if there is one.
 
     `is_standing`: an effect carried over from a turn that is run anew; nobody has to ask it.
-    `is_past`: an error that the code went past, which is raised again.
+    `is_past`: an error that the code went past, which is raised again; `is_end`: one that ended the
+    run, so whatever others recorded behind it, nobody went past it.
     `is_optional`: an answer to code that then diverged; other code need not ask for it.
     `since`: where the critical section begins that was aborted.
     `parts`: what is recorded of a stream, also of one that then raised; `begun`: of a child.
@@ -63,6 +64,7 @@ class Record(msgspec.Struct):
     outcome: Happened | Declined | None = None
     is_standing: bool = False
     is_past: bool = False
+    is_end: bool = False
     is_optional: bool = False
     since: tuple[int, int] = (-1, -1)
     begun: Spawned | None = None
@@ -129,6 +131,8 @@ class Reading:
                 parts = []
             parts.append(entry)
         made = Record(entry.call, entry, row, index, parts=parts)
+        # Once more the same: the run was ended by it (`Session.blame`).
+        made.is_end = isinstance(entry, Raised) and before is not None and before.entry == entry
         made.begun = before.begun if before is not None else None
         if before is not None and isinstance(before.entry, Spawned):
             made.begun = before.entry
@@ -180,7 +184,7 @@ class Reading:
         """The process that wrote so far is gone: an error it did not go past is no answer."""
         raised = [record for record in self.kept.values() if isinstance(record.entry, Raised)]
         for record in raised:
-            record.is_past = record.is_past or self._is_past(record)
+            record.is_past = record.is_past or (not record.is_end and self._is_past(record))
         for record in raised:
             if not record.is_past and isinstance(record.entry, Raised):
                 key = key_of(record.call)
