@@ -85,6 +85,18 @@ def talker(run: holdfast.Run) -> str:
     return " ".join(words)
 
 
+async def asay(text: str, prefix: list[str]):
+    raise ConnectionError("the model is asked for real")
+    yield
+
+
+@holdfast.agent
+async def atalker(run: holdfast.Run) -> str:
+    async for turn in run.turns():
+        run.state["said"] = [word async for word in run.stream(asay, "kelp holds", every=1)]
+        return " ".join(run.state["said"])
+
+
 @holdfast.agent
 def kid(run: holdfast.Run, n: int) -> int:
     run.state["sum"] = 0
@@ -127,6 +139,15 @@ def fake_pay(order: str) -> str:
 
 def fake_mail(*_asked: str, **_key: str) -> None:
     pass
+
+
+class Needy(Trouble):
+    def __init__(self, more):
+        pass
+
+
+class Nameless(Trouble):
+    traits = "nameless"
 
 
 class AfterPay(Trouble):

@@ -57,6 +57,16 @@ def test_a_stream_that_breaks_off_or_stalls_is_continued(clinic: Clinic) -> None
     assert 4 == sum(each["recovered"] for each in kinds.values())
 
 
+def test_an_ordinary_function_stands_in_for_an_asynchronous_stream(clinic: Clinic) -> None:
+    done = clinic.drill(
+        *("atalker", "--faults", "kill, cut-stream", "--runs", "2", "--share", "1"),
+        *(*STUBS, "--stub", "asay=clinic:say", "-o", "json"),
+    )
+
+    assert 0 == done.status, done.err
+    assert 2 == done.data["struck"]
+
+
 def test_a_child_that_is_tried_again_is_no_answer_that_was_asked_twice(clinic: Clinic) -> None:
     done = clinic.drill(
         *("mother", "--faults", "timeout,rate-limit", "--runs", "4", "--share", "1", "--seed", "3"),
@@ -282,6 +292,10 @@ def test_results_of_another_drill_are_refused(clinic: Clinic) -> None:
         (("sound", *STUBS, "--stub", "thnik=clinic:fake_mail"), "did you mean think? Those are"),
         (("sound", *STUBS, "--stub", "flood=clinic:fake_mail"), "that name. Those are mail, pay,"),
         (("sound", "--fault", "clinic:sound", *STUBS), "clinic:sound is not a class of faults"),
+        (("sound", "--fault", "clinic:Needy", *STUBS), "Needy cannot be made without arguments"),
+        (("sound", "--fault", "clinic:Nameless", *STUBS), "traits is a holdfast.drill.faults."),
+        (("sound", "--fault", "torn:Any", *STUBS), "torn:Any cannot be loaded: SyntaxError"),
+        (("mother", *STUBS, "--stub", "kid=clinic:fake_pay"), "no step, effect or stream has that"),
         (("sound", "--faults", "", *STUBS), "there is no fault ''"),
         (("sound", *STUBS, "--scale", "0"), "scale is what pauses are multiplied by"),
         (("sound", *STUBS, "--scale", "nan"), "scale is what pauses are multiplied by"),
@@ -295,6 +309,8 @@ def test_results_of_another_drill_are_refused(clinic: Clinic) -> None:
 def test_what_cannot_be_meant_is_refused_with_a_sentence(
     clinic: Clinic, args: tuple[str, ...], said: str
 ) -> None:
+    (clinic.folder / "torn.py").write_text("def torn(")
+
     done = clinic.drill(args[0], "--runs", "1", *args[1:])
 
     assert done.status in (2, 3)

@@ -150,7 +150,8 @@ def _scenario(asked: Asked) -> Scenario:
         if not (tool and equals and ":" in place):
             raise UsageError(f"--stub {each!r}: write TOOL=MODULE:FAKE, such as pay=shop:fake_pay")
         stubs[tool] = place
-    named = [*(asked.faults.split(",") if asked.faults is not None else ()), *asked.own_faults]
+    faults = asked.faults.split(",") if asked.faults is not None else ()
+    named = [*(name.strip() for name in faults), *asked.own_faults]
     made = msgspec.structs.replace(
         made,
         stubs=stubs,

@@ -56,8 +56,9 @@ def _declared() -> frozenset[str]:
 
 def _idle(agent: Agent[..., Any], stubs: Iterable[str], known: frozenset[str]) -> list[str]:
     """Names that are not known; a function of the agent's module may be called in another run."""
-    module = sys.modules[agent.module]
-    return [name for name in stubs if name not in known and not hasattr(module, name)]
+    here = vars(sys.modules[agent.module])
+    others = {name for name, each in here.items() if callable(each) and type(each) is not Agent}
+    return [name for name in stubs if name not in known | others]
 
 
 def _misspelt(name: str, near: list[str], known: frozenset[str]) -> str:

@@ -5,7 +5,7 @@ import inspect
 import random
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from typing import Any
 
 from holdfast import failpoint
@@ -183,11 +183,18 @@ def _fitting(
     args: tuple[Any, ...],
     kwargs: Mapping[str, Any],
 ) -> Callable[[], Any]:
-    """The call; a stand-in for an asynchronous function may be an ordinary one."""
+    """The call; a stand-in for an asynchronous function or stream may be an ordinary one."""
     if inspect.iscoroutinefunction(fn) and not inspect.iscoroutinefunction(work):
 
         async def later() -> Any:  # noqa: ANN401 the user's own
             return work(*args, **kwargs)
 
         return later
+    if inspect.isasyncgenfunction(fn) and not inspect.isasyncgenfunction(work):
+
+        async def items() -> AsyncIterator[Any]:
+            for item in work(*args, **kwargs):
+                yield item
+
+        return items
     return lambda: work(*args, **kwargs)

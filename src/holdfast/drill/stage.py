@@ -12,7 +12,7 @@ import msgspec
 
 from holdfast.clock import Clock
 from holdfast.drill.effects import refuse_idle, stand_in
-from holdfast.drill.faults import FAULTS, Fault
+from holdfast.drill.faults import FAULTS, Fault, Traits
 from holdfast.drill.forked import Nurse
 from holdfast.drill.nursery import Stock, named
 from holdfast.drill.plan import Plan, Trial
@@ -69,14 +69,22 @@ def _own_fault(name: str) -> type[Fault]:
             f"fault {name} is not a class of faults; derive one from holdfast.drill.faults.Trouble"
         )
         raise UsageError(msg)
+    try:
+        traits = made().traits
+    except Exception as error:
+        msg = f"fault {name} cannot be made without arguments: {type(error).__name__}: {error}"
+        raise UsageError(msg) from error
+    if not isinstance(traits, Traits):
+        raise UsageError(f"fault {name}: traits is a holdfast.drill.faults.Traits, not {traits!r}")
     return made
 
 
 def _named(place: str, what: str) -> Any:  # noqa: ANN401 whatever the operator named
     try:
         return named(place)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise UsageError(f"{what} {place} cannot be loaded: {error}") from error
+    except (Exception, SystemExit) as error:  # Whatever a module of the operator's does.
+        msg = f"{what} {place} cannot be loaded: {type(error).__name__}: {error}"
+        raise UsageError(msg) from error
 
 
 class Stage:
