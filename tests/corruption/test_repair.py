@@ -14,7 +14,7 @@ from holdfast.clock import SystemClock
 from holdfast.model.ids import row_id
 from holdfast.store.open import open_store
 from holdfast.store.verify import verify
-from tests.corruption.scene import Scene, keeper, small_parts
+from tests.corruption.scene import Crash, Scene, keeper, place, small_parts
 from tests.corruption.test_findings import change, page_of, store_id
 from tests.corruption.test_offer import newest_object, spoil
 from tests.corruption.trial import Contents, contents
@@ -201,6 +201,31 @@ def test_a_run_whose_effects_may_be_forgotten_waits_for_a_person(path: Path) -> 
             store.run(keeper, "packed", 6, id="packed")
         assert 7 == len(store.restart("packed", agent=keeper))
     assert [] == whole(path)
+
+
+def test_effects_behind_a_cut_are_told_by_what_their_records_say(tmp_path: Path) -> None:
+    @holdfast.agent
+    def buyer(run: holdfast.Run) -> None:
+        for turn in run.turns():
+            place(f"lost {turn}" if turn == 2 else f"order {turn}")
+
+    with holdfast.open(tmp_path) as store, pytest.raises(Crash):
+        store.run(buyer, id="run")
+    spoil(tmp_path, 1, 1)
+
+    [fate] = holdfast.plan_repair(tmp_path).fates
+    holdfast.plan_repair(tmp_path).apply()
+
+    assert "cut" == fate.act
+    assert ["place(order='order 1')"] == fate.effects_done
+    assert ["place(order='lost 2')", "one that cannot be read"] == fate.effects_unsure
+    with holdfast.open(tmp_path) as store:
+        told = (
+            r"done after what is left: place\(order='order 1'\); of these effects it is not known"
+        )
+        with pytest.raises(holdfast.RunFailed, match=told):
+            store.run(buyer, id="run")
+    assert [] == whole(tmp_path)
 
 
 def test_what_the_log_lost_is_told_and_the_rest_goes_on(scene: Scene, tmp_path: Path) -> None:

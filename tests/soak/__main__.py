@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 from tests.soak.page import write
-from tests.soak.part import ROOT, SEED
+from tests.soak.part import FOLDER, ROOT, SEED, records
 
 PARTS = (
     *("simulated", "power", "kills", "recovery", "cuts", "io_errors", "flips", "fuzz"),
@@ -31,6 +31,8 @@ def main() -> int:
         options = ["--seed", asked.seed, "--seconds", asked.seconds]
         status |= subprocess.run([*command, *options], cwd=ROOT, check=False).returncode
         write()
+    skipped = [f"{each.name} ({each.skipped})" for each in records(FOLDER) if each.skipped]
+    sys.stdout.write(f"{len(skipped)} parts skipped{': ' * bool(skipped)}{', '.join(skipped)}\n")
     return status
 
 

@@ -20,6 +20,7 @@ class Fate(msgspec.Struct, frozen=True, kw_only=True):
 
     `filed`: its catalog row is made anew. `cut`: rows from the first bad one on are moved aside.
     `carried`: so they are, and the newest state that restores is kept. `lost`: nothing is left.
+    `effects_done` were done after what is left, as rows say that are moved aside.
     """
 
     run: str
@@ -33,6 +34,7 @@ class Fate(msgspec.Struct, frozen=True, kw_only=True):
     checkpoints_lost: list[str] = []
     effects_unsure: list[str] = []
     status: Status | None = None
+    effects_done: list[str] = []
 
 
 class Patient(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,9 +76,9 @@ def fate_of(
     body: RunBody,
     act: Act,
     line: Sequence[Placed],
-    unsure: list[str],
+    effects: tuple[list[str], list[str]],
 ) -> Fate:
-    """The fate of a run of which `line` is left."""
+    """The fate of a run of which `line` is left; `effects` are those unsure, and those done."""
     lost = [placed for each in patient.branches for placed in each.rest]
     ended = [
         (placed.id, index)
@@ -112,6 +114,7 @@ def fate_of(
         turns_lost=max([len(gone), *(turn + 1 - len(kept) for turn in gone)]),
         rows_lost=sum(len(each.lost) for each in patient.branches) + len(patient.gone),
         checkpoints_lost=marked,
-        effects_unsure=unsure,
+        effects_unsure=effects[0],
         status=body.status,
+        effects_done=effects[1],
     )

@@ -15,6 +15,7 @@ from holdfast.engine.fates import Act, Fate, Patient, fate_of, nothing_left
 from holdfast.engine.good import newest_good
 from holdfast.engine.outside import is_outside
 from holdfast.engine.points import Points
+from holdfast.engine.question import show
 from holdfast.model.branches import RolledBack, Undoing
 from holdfast.model.ids import Point, branch_of, ranges
 from holdfast.model.journal import (
@@ -85,18 +86,19 @@ class Mender:
         tail = Tail(seals, head)
         act: Act = "filed"
         unsure: list[str] = []
+        done: list[str] = []
         is_cut = head.lost or not head.kept or any(each.lost and is_ledger(each) for each in kept)
         if is_cut or patient.gone or row.epoch != epoch:
             row = replace(row, epoch=row.epoch + 1)
             good = self._good(Run(row=row, body=body), head)
             act = "cut" if good is None else "carried"
             self._add(tail, Run(row=row, body=body), head, line, good)
-            unsure = _unsure(patient, head, good)
-            if unsure and not isinstance(tail.last, Finished | Failed):
-                tail.add([self._stop(body.id, unsure)], tail.base)
+            unsure, done = _unsure(patient, head, good), _done(head, good)
+            if (unsure or done) and not isinstance(tail.last, Finished | Failed):
+                tail.add([self._stop(body.id, unsure, done)], tail.base)
         last = tail.last or head.kept[-1].row.entries[-1]
         body = _as_told_by(last, body)
-        fate = fate_of(patient, body, act, [*line, *tail.placed], unsure)
+        fate = fate_of(patient, body, act, [*line, *tail.placed], (unsure, done))
         run = Run(row=make_run(seals, row, body), body=body)
         return _keep(run, branches, tail.rows, every, seals), fate
 
@@ -146,10 +148,12 @@ class Mender:
         ended = replace(entry, delta=None, mark=entry.mark and _by(entry.mark, life))
         return [ended, Based(entry.turn, entry.loop + entry.is_loop_over, state, [])]
 
-    def _stop(self, run: str, unsure: list[str]) -> Failed:
-        names = ", ".join(unsure)
+    def _stop(self, run: str, unsure: list[str], done: list[str]) -> Failed:
+        told = {"these effects were done after what is left": done}
+        told["of these effects it is not known whether they are done"] = unsure
+        parts = [f"{what}: {', '.join(names)}" for what, names in told.items() if names]
         message = (
-            f"repaired; of these effects it is not known whether they are done: {names}; "
+            f"repaired; {'; '.join(parts)}; "
             f"look, then `holdfast restart {run}` goes on and may do them again"
         )
         return Failed(self._now, str(Status.FAILED), Error("holdfast", "Repaired", message))
@@ -261,15 +265,34 @@ def _unsure(patient: Patient, head: Sifted, good: Point | None) -> list[str]:
     lost = [each.lost for each in patient.branches]
     read = {placed.id: placed for placed in head.rest}
     names = []
-    for placed in read.values():
-        if good is None:
-            names += [e.call.name for e in placed.row.entries if isinstance(e, Intended)]
+    if good is None:
+        known = {each.key for each in _entries(head) if isinstance(each, Happened | Declined)}
+        intended = [each for each in _entries(head) if isinstance(each, Intended)]
+        names = [_told(each) for each in intended if each.key not in known]
     hidden = {id_ for id_ in patient.indexed if any(id_ in ids for ids in lost) and id_ not in read}
     names += ["one that cannot be read"] * len(hidden)
     names += ["any in rows that are gone"] * bool(patient.gone)
     if any(each.lost and is_ledger(each) for each in patient.branches):
         names.append("approvals in rows of the ledger that are lost")
     return names
+
+
+def _done(head: Sifted, good: Point | None) -> list[str]:
+    """Effects whose outcome can be read in rows that are cut off: a run that goes on asks anew."""
+    if good is not None:
+        return []
+    done = {each.key for each in _entries(head) if isinstance(each, Happened)}
+    intended = [each for each in _entries(head) if isinstance(each, Intended) and each.key in done]
+    return list(dict.fromkeys(_told(each) for each in intended))
+
+
+def _entries(head: Sifted) -> list[Entry]:
+    """What can be read behind the healthy beginning."""
+    return [entry for placed in head.rest for entry in placed.row.entries]
+
+
+def _told(intended: Intended) -> str:
+    return show(intended.call.name, intended.call.asked)
 
 
 def _as_told_by(last: Entry, body: RunBody) -> RunBody:

@@ -99,11 +99,12 @@ def _notes(fate: Fate) -> list[Grid | str]:
     notes: list[Grid | str] = [f"{fate.run}: {fate.why}"]
     if fate.checkpoints_lost:
         notes.append(f"{fate.run}: checkpoints lost: {', '.join(fate.checkpoints_lost)}")
-    if fate.effects_unsure:
-        names = ", ".join(fate.effects_unsure)
-        notes.append(
-            f"{fate.run}: not known to be done: {names}; look, then `holdfast restart {fate.run}`"
-        )
+    told = {"done after what is left": fate.effects_done}
+    told["not known to be done"] = fate.effects_unsure
+    for what, names in told.items():
+        if names:
+            listed = ", ".join(names)
+            notes.append(f"{fate.run}: {what}: {listed}; look, then `holdfast restart {fate.run}`")
     return notes
 
 
