@@ -95,10 +95,12 @@ def raise_again(spec: StepSpec, here: Frame, raised: Raised) -> Recorded:
 def read_usage(usage: UsageFn | None, value: object, name: str) -> Usage | None:
     """What the answer used: as the user's function says, or as known shapes report it."""
     found = usage_of(value) if usage is None else _told_usage(usage, value, name)
-    if found is None or found.model is None:
+    if found is None or found.model is found.provider is None:
         return found
-    model = redact(found.model)
-    return found if model is found.model else msgspec.structs.replace(found, model=model)
+    named = [each and redact(each) for each in (found.model, found.provider)]
+    if named == [found.model, found.provider]:
+        return found
+    return msgspec.structs.replace(found, model=named[0], provider=named[1])
 
 
 def _told_usage(usage: UsageFn, value: object, name: str) -> Usage | None:
@@ -106,6 +108,7 @@ def _told_usage(usage: UsageFn, value: object, name: str) -> Usage | None:
     if told is None or isinstance(told, Usage):
         return told
     if isinstance(told, Mapping):
-        return usage_of({"usage": told, "model": told.get("model")})
+        named = {"model": told.get("model"), "provider": told.get("provider")}
+        return usage_of({"usage": told, **named})
     msg = f"usage= of {name} returned {type(told).__name__}; return a mapping, Usage or None"
     raise UsageError(msg)

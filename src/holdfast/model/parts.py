@@ -17,13 +17,15 @@ Scalar: TypeAlias = bool | int | float | str | None
 class Usage(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Tokens, model and price of an answer; `None` is unknown, never zero.
 
-    `usd` is what the answer said it cost, or its tokens at the price known when it was given.
+    `usd` is what the answer said it cost, or its tokens at the price known when it was given;
+    `provider` is who gave it, if it said so.
     """
 
     model: str | None = None
     tokens_in: int | None = None
     tokens_out: int | None = None
     usd: float | None = None
+    provider: str | None = None
 
 
 class Asked(msgspec.Struct, frozen=True, array_like=True, gc=False):

@@ -18,12 +18,12 @@ def usage_of(answer: object) -> Usage | None:
     reported = _get(answer, "usage")
     if reported is None:
         return None
-    model = _get(answer, "model")
     found = Usage(
-        model=model if isinstance(model, str) else None,
+        model=_text(answer, "model"),
         tokens_in=_count(reported, _IN),
         tokens_out=_count(reported, _OUT),
         usd=_sum_told(reported),
+        provider=_text(answer, "provider"),
     )
     return found if found != Usage() else None
 
@@ -48,6 +48,11 @@ def _get(value: object, name: str) -> object:
     if isinstance(value, str | bytes | int | float | list | tuple) or value is None:
         return None
     return getattr(value, name, None)
+
+
+def _text(value: object, name: str) -> str | None:
+    found = _get(value, name)
+    return found if isinstance(found, str) else None
 
 
 def _count(reported: object, names: tuple[str, ...]) -> int | None:

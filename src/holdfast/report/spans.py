@@ -1,208 +1,392 @@
-"""A run as OpenTelemetry spans: the run, its lives, their calls; what was replayed is marked.
+"""Runs as OpenTelemetry spans: the run, its lives, their calls; what was replayed is marked.
 
-Names and attributes follow the conventions for generative AI (`gen_ai.*`); our own are
-`holdfast.*`. A replayed call is no usage and no cost, so it carries neither. Messages and
-arguments are not told.
+A child's spans stand inside those of its parent, a restart links to the life before it, a fork to
+the run it comes from. Checkpoints are events of the life that made them.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeAlias
 
 from opentelemetry import trace
-from opentelemetry.trace import Link, Span, SpanContext, Status, StatusCode, Tracer
+from opentelemetry.context import Context
+from opentelemetry.trace import Link, Span, SpanContext, SpanKind, Status, StatusCode, Tracer
 
-from holdfast.model.ids import branch_of
+from holdfast.model.branches import Forked, RolledBack, Settled
+from holdfast.model.ids import Point, branch_of, row_id, seq_of
 from holdfast.model.journal import (
     Answer,
     Call,
     Decided,
     Declined,
     Entry,
+    Error,
     Failed,
     Finished,
     Happened,
+    Intended,
     Kept,
     Raised,
+    Redone,
     Resumed,
+    Retried,
     Saved,
+    Spawned,
     Started,
+    Streamed,
     TurnEnded,
 )
-from holdfast.model.run import RunBody
-from holdfast.report.episodes import Line
+from holdfast.report.episodes import Line, lines_of
+from holdfast.report.traced import (
+    AGENT,
+    CHAT,
+    WORKFLOW,
+    Asked,
+    Save,
+    Stream,
+    Told,
+    Value,
+    again,
+    asked_of,
+    checkpointed,
+    doubtful,
+    streamed,
+    turn_of,
+)
+from holdfast.store.reader import Placed, Reader, Run
 
 NS = 1_000_000_000
-Value = str | bool | int | float
-Told = Answer | Happened | Raised | Declined
+
+_Known: TypeAlias = tuple[Told | None, Asked]
+"""What a restart finds recorded; of a stream no entry alone says it."""
 
 
-def emit(body: RunBody, lines: Sequence[Line], tracer: Tracer) -> int:
-    """Emit a run's spans with the times at which things happened; returns how many."""
-    return _Emission(body, tracer).whole(lines)
+class Trace:
+    """Sends runs of one store, each once, with the times at which things happened."""
+
+    def __init__(self, reader: Reader, tracer: Tracer) -> None:
+        self.reader, self.tracer = reader, tracer
+        self.count = 0
+        self.roots: dict[str, SpanContext] = {}
+
+    def whole(self, runs: Iterable[Run]) -> int:
+        """Send these runs and all their children; returns how many spans that made."""
+        for run in sorted(runs, key=lambda run: run.row.no):  # A parent is older than its children.
+            self.tell(run, None)
+        return self.count
+
+    def tell(self, run: Run, parent: Span | None) -> None:
+        """Send a run, inside the span of its parent if that is told too."""
+        if run.body.id not in self.roots:
+            _Telling(self, run, parent).whole(lines_of(self.reader, run))
+
+    def begin(
+        self,
+        name: str,
+        attributes: Mapping[str, Value],
+        begun: float,
+        *,
+        parent: Span | None = None,
+        links: Sequence[SpanContext] = (),
+        kind: SpanKind = SpanKind.INTERNAL,
+    ) -> Span:
+        """Begin a span; outside any other one it is a trace of its own."""
+        self.count += 1
+        return self.tracer.start_span(
+            name,
+            context=Context() if parent is None else trace.set_span_in_context(parent),
+            kind=kind,
+            attributes=dict(attributes),
+            links=[Link(each) for each in links],
+            start_time=_ns(begun),
+        )
 
 
-class _Emission:
+class _Telling:
     """One pass over a run's journal."""
 
-    def __init__(self, body: RunBody, tracer: Tracer) -> None:
-        self._body, self._tracer = body, tracer
-        self._at = body.created
-        self._root = self._begin("invoke_workflow", body.agent, {})
+    def __init__(self, to: Trace, run: Run, parent: Span | None) -> None:
+        self._to, self._run, self._body = to, run, run.body
+        self._at = self._body.created
+        self._root = self._begin_root(parent)
         self._life: Span | None = None
+        self._is_recovery = self._is_further = False
         self._before: SpanContext | None = None
         self._decided: Decided | None = None
-        self._open: list[Told] = []
-        self._branch = self._steps = self._lives = 0
-        self._count = 1
+        self._outside: list[_Known] = []
+        self._turn: list[_Known] = []
+        self._due: list[Asked] = []
+        self._streams: dict[str, Stream] = {}
+        self._items: dict[str, tuple[int, int]] = {}
+        self._children: dict[str, str] = {}
+        self._meant: dict[str, Intended] = {}
+        self._points: dict[int, list[Point]] = {}
+        self._branch = self._steps = 0
 
-    def whole(self, lines: Sequence[Line]) -> int:
+    def whole(self, lines: Sequence[Line]) -> None:
         for line in lines:
             for placed in line.rows:
-                self._branch = branch_of(placed.id)
-                for entry in placed.row.entries:
-                    self._take(entry)
+                self._row(placed, line)
         self._end_life()
+        for id_ in self._children.values():  # Of those nothing has come yet.
+            self._child(id_, self._root)
         if self._body.error is not None:
-            self._root.set_status(Status(StatusCode.ERROR))
-            self._root.set_attribute("error.type", str(self._body.status))
+            self._fail(self._root, str(self._body.status))
         self._root.end(_ns(self._body.ended or self._at))
-        return self._count
 
-    def _take(self, entry: Entry) -> None:
+    def _begin_root(self, parent: Span | None) -> Span:
+        body, origin = self._body, self._body.origin
+        told: dict[str, Value] = {
+            **self._common(WORKFLOW),
+            "gen_ai.workflow.name": body.agent,
+            "holdfast.run.status": str(body.status),
+        }
+        links: list[SpanContext] = []
+        if origin is not None and origin.is_child:
+            told["holdfast.run.parent.id"] = origin.run
+            links = [] if parent is None else [parent.get_span_context()]
+        elif origin is not None:
+            told["holdfast.fork.parent"] = origin.run
+            links = [self._to.roots[origin.run]] if origin.run in self._to.roots else []
+        root = self._to.begin(
+            f"{WORKFLOW} {body.agent}", told, self._at, parent=parent, links=links
+        )
+        self._to.roots[body.id] = root.get_span_context()
+        return root
+
+    def _row(self, placed: Placed, line: Line) -> None:
+        entries, branch = placed.row.entries, branch_of(placed.id)
+        if branch != self._branch:
+            self._branch, grown = branch, line.grown_from
+            known = [] if grown is None else self._points.get(branch_of(grown[0]), [])
+            self._points[branch] = [p for p in known if grown is not None and p < grown][-1:]
+        if any(isinstance(entry, Redone) for entry in entries):
+            self._redo(placed, line)  # All else in such a row was told where it was recorded.
+            return
+        for index, entry in enumerate(entries):
+            if not isinstance(entry, Resumed):
+                self._replay()
+            self._take(entry, (placed.id, index))
+
+    def _redo(self, placed: Placed, line: Line) -> None:
+        """The turn is run anew: its steps are asked again, its effects stand."""
+        for index, entry in enumerate(placed.row.entries):
+            if isinstance(entry, Redone):
+                break
+            if _is_point(entry) and line.grown_from is not None:
+                home = row_id(branch_of(line.grown_from[0]), seq_of(placed.id))
+                self._points[self._branch].append((home, index))
+        dropped = [told for entry, told in self._turn if not isinstance(entry, Happened | Declined)]
+        self._due = [told for told in self._due if told not in dropped]
+        self._turn = [each for each in self._turn if each[1] not in dropped]
+
+    def _replay(self) -> None:
+        """What a life found recorded before it came to anything new."""
+        due, self._due = self._due, []
+        for told in due:
+            self._send(again(told, self._at), is_replayed=True)
+
+    def _take(self, entry: Entry, at: Point) -> None:
         match entry:
-            case Started():
-                self._at = entry.at
-                self._begin_life({})
-            case Resumed() if entry.facts is not None:
-                self._end_life()
-                self._at = entry.at
-                self._begin_life(self._recovery(entry))
-                for told in self._open:
-                    self._call(told, is_replayed=True)
-            case Answer() | Happened() | Raised() | Declined():
-                self._at = entry.at
-                self._steps += 1
-                self._open.append(entry)
-                self._call(entry, is_replayed=False)
+            case Started() | Resumed():
+                self._begun(entry)
             case TurnEnded() | Saved() | Kept():
-                self._point(entry)
+                self._saved(entry, at)
+            case RolledBack():
+                self._turn = []
             case Decided():
                 self._at, self._decided = entry.at, entry
             case Finished() | Failed():
-                self._at = entry.at
-                self._end_life(entry if isinstance(entry, Failed) else None)
+                self._ended(entry)
+            case _:
+                self._called(entry)
+        if _is_point(entry):
+            self._points[self._branch].append(at)
+
+    def _called(self, entry: Entry) -> None:
+        match entry:
+            case Answer() | Happened() | Raised() | Declined():
+                self._answered(entry)
+            case Streamed():
+                self._streamed(entry)
+            case Spawned():
+                self._children[_place(entry.call)] = entry.id
+            case Intended():
+                self._at, self._meant[entry.key] = entry.at, entry
+            case Retried():
+                self._retried(entry)
             case _:
                 pass
 
-    def _begin_life(self, attributes: Mapping[str, Value]) -> None:
-        links = [] if self._before is None else [Link(self._before)]
-        self._life = self._begin("invoke_agent", self._body.agent, attributes, self._root, links)
-        self._lives += 1
-        self._count += 1
+    def _begun(self, entry: Started | Resumed) -> None:
+        if entry.facts is None:
+            return  # A person's word, and no life.
+        self._end_life()
+        self._at = entry.at
+        told: dict[str, Value] = {**self._common(AGENT), "gen_ai.agent.name": self._body.agent}
+        if entry.version is not None:
+            told["gen_ai.agent.version"] = entry.version
+        self._is_recovery, self._is_further = isinstance(entry, Resumed), False
+        if isinstance(entry, Resumed):
+            told["holdfast.recovery.attempt"] = entry.epoch - 1
+            if self._decided is not None:
+                told["holdfast.recovery.class"] = str(self._decided.failure.kind)
+                told["holdfast.recovery.action"] = str(self._decided.decision.action)
+            self._due = [told for _, told in (*self._outside, *self._turn)]
+        self._decided = None
+        links = [] if self._before is None else [self._before]
+        name = f"{AGENT} {self._body.agent}"
+        self._life = self._to.begin(name, told, self._at, parent=self._root, links=links)
+
+    def _ended(self, entry: Finished | Failed) -> None:
+        self._at = entry.at
+        self._is_further |= isinstance(entry, Finished)
+        for known in (self._outside, self._turn):
+            if isinstance(entry, Failed) and known and isinstance(known[-1][0], Raised):
+                known.pop()  # What the run failed of is asked again.
+        self._end_life(entry if isinstance(entry, Failed) else None)
 
     def _end_life(self, failed: Failed | None = None) -> None:
+        self._replay()
+        for place in list(self._streams):
+            self._close(place, None)
+        for entry in self._meant.values():
+            self._send(doubtful(entry.call, entry.key, (entry.at, self._at)), entry.call)
+        self._meant = {}
         if self._life is None:
             return
         if failed is not None:
-            self._life.set_status(Status(StatusCode.ERROR))
-            self._life.set_attribute("error.type", failed.error.name)
+            self._fail(self._life, failed.error.name)
+        if self._is_recovery:
+            outcome = "recovered" if self._is_further else "failed"
+            self._life.set_attribute("holdfast.recovery.outcome", outcome)
         self._before = self._life.get_span_context()
         self._life.end(_ns(self._at))
         self._life = None
 
-    def _recovery(self, entry: Resumed) -> dict[str, Value]:
-        found: dict[str, Value] = {"holdfast.recovery.attempt": entry.epoch - 1}
-        if self._decided is not None:
-            found["holdfast.recovery.class"] = str(self._decided.failure.kind)
-            found["holdfast.recovery.action"] = str(self._decided.decision.action)
-        self._decided = None
-        return found
+    def _answered(self, entry: Told) -> None:
+        place = _place(entry.call)
+        self._at, self._is_further = entry.at, True
+        if isinstance(entry, Happened | Declined):
+            self._meant.pop(entry.key, None)
+        if place in self._streams and isinstance(entry, Raised):
+            self._close(place, entry.error)
+            return
+        self._steps += 1
+        told = asked_of(entry)
+        child = self._children.pop(place, None)
+        if child is not None:
+            told.attributes["holdfast.child.id"] = child
+        self._send(told, entry.call, child=child)
+        self._remember(entry, entry.call, told)
 
-    def _call(self, entry: Told, *, is_replayed: bool) -> None:
-        usage = entry.usage if isinstance(entry, Answer | Happened) else None
-        is_chat = isinstance(entry, Answer) and usage is not None
-        operation = "chat" if is_chat else "execute_tool"
-        name = (usage.model if is_chat and usage is not None else None) or entry.call.name
-        attributes: dict[str, Value] = {
-            **_place(entry.call),
+    def _streamed(self, part: Streamed) -> None:
+        place = _place(part.call)
+        known = self._streams.get(place)
+        if known is not None and known.attempt != part.attempt:
+            self._close(place, None)
+            known = None
+        if known is None:
+            attempt, items = self._items.get(place, (0, 0))
+            before = items if attempt == part.attempt else 0
+            began = max(0.0, part.at - part.took_s)
+            known = Stream(call=part.call, attempt=part.attempt, before=before, began=began)
+            self._streams[place] = known
+        known.take(part)
+        self._at, self._is_further = part.at, True
+        if known.how:
+            self._close(place, None)
+
+    def _close(self, place: str, error: Error | None) -> None:
+        stream = self._streams.pop(place)
+        self._items[place] = stream.attempt, stream.before + stream.items
+        self._steps += bool(stream.how)
+        told = streamed(stream, error)
+        self._send(told, stream.call)
+        if stream.how:
+            self._remember(None, stream.call, told)
+
+    def _remember(self, entry: Told | None, call: Call, told: Asked) -> None:
+        """A restart answers it from the record: in the open turn, or outside turns."""
+        told.attributes.update(turn_of(call))
+        if isinstance(call.scope, int) and call.scope < 0:
+            self._outside.append((entry, told))
+        elif isinstance(call.scope, int):
+            self._turn.append((entry, told))
+
+    def _send(
+        self,
+        asked: Asked,
+        call: Call | None = None,
+        *,
+        child: str | None = None,
+        is_replayed: bool = False,
+    ) -> None:
+        begun, ended = asked.times
+        told: dict[str, Value] = {
+            **self._common(asked.operation),
+            **({} if call is None else turn_of(call)),
+            **asked.attributes,
             "holdfast.branch.id": self._branch,
             "holdfast.step.index": self._steps,
             "holdfast.replayed": is_replayed,
         }
-        if is_chat and usage is not None and usage.model is not None:
-            attributes["gen_ai.request.model"] = usage.model
-            attributes["gen_ai.response.model"] = usage.model
-        if not is_chat:
-            attributes["gen_ai.tool.name"] = entry.call.name
-        if isinstance(entry, Happened | Declined):
-            attributes["gen_ai.tool.call.id"] = entry.key
-            is_done = isinstance(entry, Happened)
-            attributes["holdfast.effect.state"] = "happened" if is_done else "not done"
-        if usage is not None and not is_replayed:
-            for key, count in (("input", usage.tokens_in), ("output", usage.tokens_out)):
-                if count is not None:
-                    attributes[f"gen_ai.usage.{key}_tokens"] = count
-        took_s = 0.0 if is_replayed else entry.took_s
-        self._finish(operation, name, attributes, entry, took_s)
+        kind = SpanKind.CLIENT if asked.operation == CHAT else SpanKind.INTERNAL
+        parent = self._life or self._root
+        name = f"{asked.operation} {asked.name}"
+        span = self._to.begin(name, told, begun, parent=parent, kind=kind)
+        if asked.error is not None:
+            self._fail(span, asked.error.name)
+        if child is not None:
+            self._child(child, span)
+        span.end(_ns(ended))
 
-    def _finish(
-        self,
-        operation: str,
-        name: str,
-        attributes: dict[str, Value],
-        entry: Told,
-        took_s: float,
-    ) -> None:
-        span = self._begin(operation, name, attributes, self._life, begun=self._at - took_s)
-        if isinstance(entry, Raised | Declined) and entry.error is not None:
-            span.set_status(Status(StatusCode.ERROR))
-            span.set_attribute("error.type", entry.error.name)
-        span.end(_ns(self._at))
-        self._count += 1
+    def _child(self, id_: str, parent: Span) -> None:
+        run = self._to.reader.find(id_)
+        if run is not None:
+            self._to.tell(run, parent)
 
-    def _point(self, entry: TurnEnded | Saved | Kept) -> None:
+    def _saved(self, entry: Save, at: Point) -> None:
         if isinstance(entry, TurnEnded):
-            self._open = []  # A restart begins behind it: nothing before is replayed.
-        if entry.mark is not None and self._life is not None:
-            told: dict[str, Value] = {
-                "holdfast.turn.index": entry.turn,
-                "holdfast.checkpoint.kind": "snapshot"
-                if getattr(entry, "only", None)
-                else "checkpoint",
-            }
-            self._life.add_event("holdfast.checkpoint", told, _ns(entry.at))
+            self._turn, self._is_further = [], True  # A restart begins behind it.
+        if entry.mark is not None:
+            points = self._points[self._branch]
+            told = checkpointed(self._body.id, entry, at, points[-1] if points else None)
+            (self._life or self._root).add_event("holdfast.checkpoint", told, _ns(entry.at))
+        self._at = entry.at
 
-    def _begin(
-        self,
-        operation: str,
-        name: str,
-        attributes: Mapping[str, Value],
-        parent: Span | None = None,
-        links: Sequence[Link] = (),
-        *,
-        begun: float | None = None,
-    ) -> Span:
-        context = None if parent is None else trace.set_span_in_context(parent)
-        own: dict[str, Value] = {
+    def _retried(self, entry: Retried) -> None:
+        self._at = entry.at
+        told: dict[str, Value] = {
+            "error.type": entry.failure.sign.rpartition(".")[2],
+            "holdfast.recovery.class": str(entry.failure.kind),
+            "holdfast.recovery.action": str(entry.decision.action),
+            "holdfast.recovery.attempt": entry.attempt,
+            "gen_ai.tool.name": entry.call.name,
+        }
+        (self._life or self._root).add_event("holdfast.retry", told, _ns(entry.at))
+
+    def _common(self, operation: str) -> dict[str, Value]:
+        return {
             "gen_ai.operation.name": operation,
             "gen_ai.conversation.id": self._body.id,
             "holdfast.run.id": self._body.id,
-            **attributes,
         }
-        if parent is None and self._body.origin is not None:
-            own["holdfast.fork.parent"] = self._body.origin.run
-        return self._tracer.start_span(
-            f"{operation} {name}",
-            context=context,
-            attributes=own,
-            links=list(links),
-            start_time=_ns(self._at if begun is None else begun),
-        )
+
+    def _fail(self, span: Span, kind: str) -> None:
+        span.set_status(Status(StatusCode.ERROR))
+        span.set_attribute("error.type", kind)
 
 
-def _place(call: Call) -> dict[str, Value]:
-    if isinstance(call.scope, int) and call.scope >= 0:
-        return {"holdfast.turn.index": call.scope}
-    return {}
+def _is_point(entry: Entry) -> bool:
+    """Whether the next checkpoint has it as its parent."""
+    if isinstance(entry, Forked | Settled):
+        return entry.turn >= 0
+    is_whole = isinstance(entry, Saved | Kept) and entry.only is None
+    return is_whole or isinstance(entry, TurnEnded | Finished)
+
+
+def _place(call: Call) -> str:
+    return repr((call.scope, call.name, call.digest, call.ordinal))
 
 
 def _ns(at: float) -> int:

@@ -20,7 +20,6 @@ from holdfast.engine.inbox import Inbox
 from holdfast.errors import UsageError
 from holdfast.model.limits import dollars, seconds
 from holdfast.report.cost import cost_of, growth_of
-from holdfast.report.episodes import lines_of
 from holdfast.report.facts import Facts, facts_of
 from holdfast.report.metrics import Verdict
 from holdfast.report.prometheus import exposition
@@ -236,11 +235,11 @@ def spans(*, run: RunId = None, since: Since = None, store: StorePath = None) ->
     """Send runs as OpenTelemetry spans, with the times at which things happened.
 
     Where they go is set up by OpenTelemetry itself: `opentelemetry-instrument` and its variables.
-    Replayed calls are marked, and carry no usage.
+    Replayed calls are marked, and carry no usage. Children are sent with the run they are of.
     """
     from opentelemetry import trace  # noqa: PLC0415 few ask for it
 
-    from holdfast.report.spans import emit as emit_spans  # noqa: PLC0415 as above
+    from holdfast.report.spans import Trace  # noqa: PLC0415 as above
 
     config, age_s = settings(store), _age(since)
     if isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
@@ -250,13 +249,16 @@ def spans(*, run: RunId = None, since: Since = None, store: StorePath = None) ->
         )
         raise UsageError(msg)
     tracer = trace.get_tracer("holdfast", VERSION)
-    now, count = SystemClock().now(), 0
+    now = SystemClock().now()
     with opened(config.store) as found:
         only = None if run is None else find_run(found.reader, run, config.store).body.id
-        for each in found.reader.runs():
-            is_old = age_s is not None and (each.body.ended or each.body.created) < now - age_s
-            if only in (None, each.body.id) and not is_old:
-                count += emit_spans(each.body, lines_of(found.reader, each), tracer)
+        chosen = [
+            each
+            for each in found.reader.runs()
+            if only in (None, each.body.id)
+            and (age_s is None or (each.body.ended or each.body.created) >= now - age_s)
+        ]
+        count = Trace(found.reader, tracer).whole(chosen)
     put(plural(count, "span"))
 
 
