@@ -474,3 +474,121 @@ def test_what_a_partial_answer_cost_is_told(stage: Stage, model: Model) -> None:
     ]
     assert (18, 8) == (total(told.spent).tokens_out, total(told.lost).tokens_out)
     assert 18 == story.tokens_out
+
+
+AGAIN = holdfast.Retry(attempts=3, base="1ms")
+
+
+@pytest.mark.parametrize("every", [1, 3, 1000])
+def test_a_cut_stream_with_retry_is_asked_for_the_rest_in_place(
+    stage: Stage, model: Model, every: int
+) -> None:
+    model.raises_at = 4
+
+    assert "".join(WORDS) == stage.live(reader(model.go_on, every=every, retry=AGAIN))
+    assert [0, 4] == model.calls
+    assert WORDS == model.generated
+    kinds = stage.kinds()
+    assert (1, 0) == (kinds.count("Retried"), kinds.count("Raised"))
+    assert {1} == {attempt for attempt, _, _ in parts(stage)}
+
+
+def test_killed_after_a_retry_in_place_a_stream_goes_on_from_all_that_was_recorded(
+    stage: Stage, model: Model
+) -> None:
+    agent = reader(model.go_on, every=1, retry=AGAIN)
+    model.raises_at, model.dies_at = 4, 7
+    stage.die(agent)
+
+    assert "".join(WORDS) == stage.live(agent)
+    assert [0, 4, 7] == model.calls
+    assert "".join(WORDS) == stage.live(agent)
+    assert [0, 4, 7] == model.calls
+
+
+def test_without_a_prefix_only_a_stream_that_gave_nothing_yet_is_asked_again(
+    stage: Stage, model: Model
+) -> None:
+    model.raises_at = 0
+    assert "".join(WORDS) == stage.live(reader(model.anew, retry=AGAIN))
+    assert [0, 0] == model.calls
+
+    model.raises_at = 4
+    error = stage.fault(reader(model.anew, retry=AGAIN), id="other")
+    assert isinstance(error.__cause__, ConnectionResetError)
+    assert [0, 0, 0] == model.calls
+
+
+def test_a_stream_that_fails_more_often_than_retry_says_fails(stage: Stage) -> None:
+    calls: list[int] = []
+
+    def broken(prefix: Sequence[int] = ()) -> Iterator[int]:
+        calls.append(len(prefix))
+        yield len(prefix)
+        raise ConnectionResetError
+
+    @holdfast.agent
+    def agent(run: holdfast.Run) -> list[int]:
+        return list(run.stream(broken, retry=AGAIN))
+
+    error = stage.fault(agent)
+
+    assert isinstance(error.__cause__, ConnectionResetError)
+    assert [0, 1, 2] == calls
+
+
+def test_an_item_that_comes_too_late_is_asked_for_again(stage: Stage) -> None:
+    gate = threading.Event()
+    calls: list[int] = []
+
+    def slow(prefix: Sequence[int] = ()) -> Iterator[int]:
+        calls.append(len(prefix))
+        if len(calls) == 1:
+            yield 0
+            gate.wait(30)
+        yield from range(len(prefix), 3)
+
+    @holdfast.agent
+    def agent(run: holdfast.Run) -> list[int]:
+        return list(run.stream(slow, timeout="200ms", retry=AGAIN))
+
+    found = stage.live(agent)
+    gate.set()
+
+    assert [0, 1, 2] == found
+    assert [0, 1] == calls
+
+
+def test_an_asynchronous_stream_is_asked_again_alike(stage: Stage, model: Model) -> None:
+    @holdfast.agent
+    async def agent(run: holdfast.Run) -> str:
+        stream = run.stream(model.ago_on, "hello", every=3, retry=AGAIN)
+        return "".join([word async for word in stream])
+
+    model.raises_at = 5
+
+    assert "".join(WORDS) == stage.live(agent)
+    assert [0, 5] == model.calls
+
+
+def test_what_is_no_retry_is_refused_at_the_line_of_the_stream(stage: Stage, model: Model) -> None:
+    error = stage.fault(reader(model.go_on, retry=3))
+
+    assert isinstance(error, holdfast.UsageError)
+    assert "retry= takes holdfast.Retry" in str(error)
+
+
+def test_tokens_of_a_stream_are_of_the_model_that_its_call_names(stage: Stage) -> None:
+    def generate(model: str) -> Iterator[str]:
+        yield from ("a", "b", model)
+
+    @holdfast.agent
+    def agent(run: holdfast.Run) -> int:
+        return len(list(run.stream(generate, "gpt-5")))
+
+    stage.live(agent)
+
+    opened = open_store(stage.path, SystemClock(), key=given_key())
+    with contextlib.closing(opened):
+        [told] = facts_of(opened)
+    assert ("gpt-5", 3) == (total(told.spent).model, total(told.spent).tokens_out)

@@ -3,7 +3,6 @@
 from typing import Protocol
 
 from holdfast.engine.outside import is_outside
-from holdfast.engine.parameters import ModelCall
 from holdfast.engine.sections import Sections
 from holdfast.model.journal import (
     ENDED,
@@ -16,6 +15,7 @@ from holdfast.model.journal import (
     Usage,
 )
 from holdfast.model.sections import Declared
+from holdfast.policy.parameters import ModelCall
 from holdfast.policy.usage import total
 from holdfast.store.reader import History
 

@@ -32,6 +32,7 @@ from holdfast.engine.session import Frame, Session
 from holdfast.engine.turns import Loops, Turns
 from holdfast.errors import NestedCall, NotInRun
 from holdfast.model.journal import Usage
+from holdfast.model.limits import Retry
 from holdfast.model.sections import Part
 from holdfast.ondemand import OnDemand
 from holdfast.store.codec.vault import guarded
@@ -129,6 +130,7 @@ class Run:
         tokens: Callable[[T], int] | None = None,
         name: str | None = None,
         timeout: float | str | None = None,
+        retry: Retry | None = None,
         **kwargs: Any,  # noqa: ANN401 the function's own
     ) -> Iterator[T]: ...
     @overload
@@ -140,6 +142,7 @@ class Run:
         tokens: Callable[[T], int] | None = None,
         name: str | None = None,
         timeout: float | str | None = None,
+        retry: Retry | None = None,
         **kwargs: Any,  # noqa: ANN401 the function's own
     ) -> AsyncIterator[T]: ...
     def stream(
@@ -150,6 +153,7 @@ class Run:
         tokens: Callable[[Any], int] | None = None,
         name: str | None = None,
         timeout: float | str | None = None,
+        retry: Retry | None = None,
         **kwargs: Any,
     ) -> Any:
         """`for item in run.stream(fn, ...)`, or `async for`: records what `fn` yields as it comes.
@@ -158,10 +162,13 @@ class Run:
         a crash the recorded items are yielded again without a call, then those that `fn(...,
         prefix=items)` yields; a function that takes no `prefix` is called anew. The answer is final
         at its end: until then whoever reads it does no effects. `timeout` is for each item; `name`
-        is what others read it by (`store.stream`), else the function's.
+        is what others read it by (`store.stream`), else the function's. `retry` asks again in
+        place: for the rest by `prefix`, else for all of it while nothing has come.
         """
         target, values, options = unfold(fn, args, kwargs)
-        spec = streaming.spec_of(target, name, every, tokens, timeout)
+        spec = streaming.spec_of(
+            target, name, every=every, tokens=tokens, timeout=timeout, retry=retry
+        )
         return streaming.begin(spec, self._here(spec.step.shape.name), values, options)
 
     def child(

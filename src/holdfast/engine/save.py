@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from holdfast.capture.digest import digest
-from holdfast.engine.parameters import asked_of
 from holdfast.engine.question import Question
 from holdfast.engine.reading import Record
 from holdfast.engine.session import Frame, Session
 from holdfast.errors import NestedCall, UsageError
 from holdfast.model.ids import point_id
 from holdfast.model.journal import Call, Mark, Saved
+from holdfast.policy.parameters import asked_of
 from holdfast.store.codec import values
 from holdfast.store.codec.vault import vault
 from holdfast.store.codec.veil import redact

@@ -21,7 +21,6 @@ from holdfast.engine.fence import Fence
 from holdfast.engine.line import Line
 from holdfast.engine.logs import log
 from holdfast.engine.outside import is_outside
-from holdfast.engine.parameters import ModelCall
 from holdfast.engine.pulse import Told
 from holdfast.engine.question import Question
 from holdfast.engine.reading import Record, key_of
@@ -54,6 +53,7 @@ from holdfast.model.journal import (
 )
 from holdfast.model.run import RunBody
 from holdfast.ondemand import OnDemand
+from holdfast.policy.parameters import ModelCall
 from holdfast.policy.usage import total
 from holdfast.store.codec import values
 from holdfast.store.codec.vault import Guard

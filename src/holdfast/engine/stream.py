@@ -5,6 +5,8 @@ records next, and after a second at the latest. So a crash costs at most the ite
 record, and nothing the agent has done since it read an item stands without that item. What is
 recorded is yielded again without a call; then `fn` goes on from it if it takes `prefix`. One that
 does not is called anew: the partial answer stays in the journal, with its cost, and counts no more.
+With `retry` the same is done in place when the stream fails, as long as the agent has been given
+nothing that it would be given again.
 """
 
 import inspect
@@ -19,15 +21,16 @@ from holdfast import failpoint
 from holdfast.engine import interpose
 from holdfast.engine.book import place
 from holdfast.engine.call import StepSpec, raise_again
-from holdfast.engine.drive import Commit, Invoke, Recorded, adrive, drive
+from holdfast.engine.drive import Commit, Invoke, Recorded, Rest, adrive, drive
 from holdfast.engine.faults import is_cancelled
 from holdfast.engine.line import present
-from holdfast.engine.patience import limit_of
+from holdfast.engine.patience import Tries, limit_of, retry_of
 from holdfast.engine.question import Shape, name_of, show
 from holdfast.engine.reading import Record
 from holdfast.engine.session import Frame
 from holdfast.errors import Diverged, StreamOpen, UsageError
 from holdfast.model.journal import ENDED, LEFT, Call, Raised, Streamed, Usage
+from holdfast.model.limits import Retry
 from holdfast.policy.usage import total
 from holdfast.store.codec import values
 from holdfast.store.codec.vault import guarded
@@ -55,9 +58,11 @@ class StreamSpec(msgspec.Struct, frozen=True, kw_only=True):
 def spec_of(
     fn: Callable[..., Any],
     name: str | None,
+    *,
     every: int,
     tokens: TokensFn | None,
     timeout: float | str | None,
+    retry: Retry | None,
 ) -> StreamSpec:
     """What `run.stream` is asked for; refused at its line if it cannot be meant."""
     if type(every) is not int or every < 1:
@@ -69,7 +74,7 @@ def spec_of(
     takes_prefix = PREFIX in inspect.signature(fn).parameters
     called = redact(name) if name else name_of(fn)
     shape = Shape(called, fn, (PREFIX,) if takes_prefix else ())
-    step = StepSpec(fn=fn, shape=shape, limit_s=limit_of(timeout))
+    step = StepSpec(fn=fn, shape=shape, limit_s=limit_of(timeout), retry=retry_of(retry))
     return StreamSpec(step=step, every=every, tokens=tokens, takes_prefix=takes_prefix)
 
 
@@ -105,6 +110,10 @@ class Flow:
         self._tokens = 0
         self._since = self._began = here.session.clock.monotonic()
         self._source: Any = None
+        self._calls = 0
+        self._tries = (
+            None if spec.step.retry is None else Tries(self._session, self.call, spec.step.retry)
+        )
         parts = [] if record is None else record.parts
         self._raised = record.entry if record and isinstance(record.entry, Raised) else None
         self._how = parts[-1].how if parts else ""
@@ -130,12 +139,17 @@ class Flow:
         if self._how or self._raised is not None:
             return (yield from self._replayed())
         pull = self._apull if self._is_async else self._pull
-        try:
-            item = yield Invoke(self._frame, pull, (), {}, self._spec.step.limit_s)
-            is_full = item is not END and self._take(item)
-        except BaseException as error:
-            self._failed(error)
-            raise
+        while True:
+            try:
+                item = yield Invoke(self._frame, pull, (), {}, self._spec.step.limit_s)
+                is_full = item is not END and self._take(item)
+                break
+            except BaseException as error:
+                wait_s = self._again_s(error)
+                if wait_s is None:
+                    self._failed(error)
+                    raise
+            yield Rest(self._here, wait_s)
         if item is END:
             yield from self._end()
         elif is_full:
@@ -159,13 +173,16 @@ class Flow:
         return END
 
     def _pull(self) -> object:
-        if self._source is None:
+        source, calls = self._source, self._calls
+        if source is None:
             found = self._call()
             if not hasattr(found, "__iter__"):
                 msg = f"stream {self.call.name} gave {type(found).__name__}, which is no iterable"
                 raise UsageError(msg)
-            self._source = iter(found)
-        return next(self._source, END)
+            source = iter(found)
+            if calls == self._calls:  # Else it was given up: its time ran out.
+                self._source = source
+        return next(source, END)
 
     async def _apull(self) -> object:
         if self._source is None:
@@ -192,7 +209,26 @@ class Flow:
                 self._since = self._session.clock.monotonic()
             self._buffer.append(item)
             self._tokens += count
+            if self._tries is not None:
+                self._prefix.append(item)
             return self._tokens >= self._spec.every
+
+    def _again_s(self, error: BaseException) -> float | None:
+        """How long to wait before the stream is asked for again, or for the rest of it.
+
+        One that takes no prefix would begin anew, so nothing of it may have been handed on.
+        """
+        is_safe = self._spec.takes_prefix or not (self._buffer or self._part)
+        is_over = self._session.stopped is not None or not isinstance(error, Exception)
+        if self._tries is None or is_over or not is_safe:
+            return None
+        assert isinstance(error, Exception)
+        took_s = self._session.clock.monotonic() - self._began
+        self.spill()
+        wait_s = self._tries.again_s(error, took_s)
+        if wait_s is not None:
+            self._source, self._calls = None, self._calls + 1
+        return wait_s
 
     def is_old(self, now: float) -> bool:
         """Whether items wait for a record too long."""

@@ -21,6 +21,7 @@ from holdfast.model.journal import (
 )
 from holdfast.model.limits import SLA
 from holdfast.model.run import Status
+from holdfast.policy.parameters import used_by
 from holdfast.report.episodes import Episode, Line, episodes, lines_of
 from holdfast.report.gaps import gaps_of
 from holdfast.report.held import Held, bytes_of, held_of
@@ -133,7 +134,7 @@ def _facts(run: Run, lines: Sequence[Line], size: int, *, is_held: bool) -> Fact
 def _used(entry: Entry) -> list[Usage]:
     """What an entry says that was used."""
     if isinstance(entry, Streamed):
-        return [Usage(tokens_out=entry.tokens)]
+        return [used_by(entry)]
     usage = entry.usage if isinstance(entry, Answer | Happened) else None
     return [] if usage is None else [usage]
 

@@ -3,6 +3,7 @@
 from msgspec.structs import replace
 
 from holdfast.model.journal import ENDED, Streamed
+from holdfast.policy.parameters import used_by
 from holdfast.report.event import Event, when
 from holdfast.store.chunks import length
 
@@ -19,6 +20,7 @@ def streamed(event: Event, entry: Streamed) -> Event:
         attempts=entry.attempt,
         count=(event.count or 0) + entry.count,
         bytes=(event.bytes or 0) + length(entry.items),
+        model=used_by(entry).model,
         tokens_out=(event.tokens_out or 0) + entry.tokens,
     )
 

@@ -46,6 +46,7 @@ from holdfast.model.journal import (
 from holdfast.model.run import Origin, Status
 from holdfast.model.secrets import Exposed, Incomplete, Redacted
 from holdfast.model.sections import Degraded
+from holdfast.policy.parameters import used_by
 from holdfast.policy.usage import total
 from holdfast.report.branched import Branched, branched
 from holdfast.report.doubts import Doubt, doubts_in
@@ -250,7 +251,7 @@ class _Teller:
             known = self._effects[key] = len(self.events)
             self._add(self._call("stream", entry.call))
         self.events[known] = streamed(self.events[known], entry)
-        self.used.append(Usage(tokens_out=entry.tokens))
+        self.used.append(used_by(entry))
 
     def _meant(self, entry: Intended) -> None:
         known = self._effects.get(entry.key)

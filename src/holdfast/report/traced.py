@@ -23,6 +23,7 @@ from holdfast.model.journal import (
     TurnEnded,
     Usage,
 )
+from holdfast.policy.parameters import used_by
 from holdfast.policy.provider import provider_of
 from holdfast.store.chunks import length
 
@@ -85,10 +86,11 @@ class Stream(msgspec.Struct, kw_only=True):
     tokens: int = 0
     records: int = 0
     how: str = ""
+    model: str | None = None
 
     def take(self, part: Streamed) -> None:
         """One more record of it."""
-        self.at, self.how = part.at, part.how
+        self.at, self.how, self.model = part.at, part.how, used_by(part).model
         self.items += part.count
         self.tokens += part.tokens
         self.records += 1
@@ -96,7 +98,7 @@ class Stream(msgspec.Struct, kw_only=True):
 
 def streamed(stream: Stream, error: Error | None = None) -> Asked:
     """A stream, as far as it came in this life."""
-    usage = Usage(tokens_out=stream.tokens)
+    usage = Usage(model=stream.model, tokens_out=stream.tokens)
     how = {"": CUT_OFF if error is None else "raised", LEFT: "left"}.get(stream.how, stream.how)
     told: dict[str, Value] = _chat(usage) | {
         "gen_ai.request.stream": True,
@@ -107,7 +109,7 @@ def streamed(stream: Stream, error: Error | None = None) -> Asked:
         "holdfast.stream.continued_after": stream.before,
         "holdfast.stream.outcome": how,
     }
-    times, name = (stream.began, stream.at), stream.call.name
+    times, name = (stream.began, stream.at), stream.model or stream.call.name
     return Asked(operation=CHAT, name=name, attributes=told, times=times, error=error)
 
 

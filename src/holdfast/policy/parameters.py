@@ -2,7 +2,7 @@
 
 from ast import literal_eval
 
-from holdfast.model.journal import Call, Mark, Scalar, Usage
+from holdfast.model.journal import Call, Mark, Scalar, Streamed, Usage
 
 ModelCall = tuple[Call, Usage] | Mark
 """The last model call of a run, or the checkpoint after it that tells of it."""
@@ -39,6 +39,11 @@ def asked_of(last: ModelCall | None) -> tuple[str | None, dict[str, Scalar]]:
     parameters = _parameters(call)
     asked = (parameters.get(name) for name in MODELS)
     return usage.model or next((name for name in asked if isinstance(name, str)), None), parameters
+
+
+def used_by(part: Streamed) -> Usage:
+    """What a record of a stream used, of the model that the call of it asked for."""
+    return Usage(model=asked_of((part.call, Usage()))[0], tokens_out=part.tokens)
 
 
 def _parameters(call: Call) -> dict[str, Scalar]:
