@@ -125,6 +125,7 @@ def test_config_show_prints_each_value_with_its_origin(shop: Shop) -> None:
         ["notify_key", "(none)", "default"],
         ["secrets", "redact", "default"],
         ["checkpoint", "(none)", "default"],
+        ["snapshot", "(none)", "default"],
         ["durability", "durable", "default"],
         *([f"retention.{rule}", "(none)", "default"] for rule in RULES),
     ] == lines
@@ -243,9 +244,53 @@ def test_a_file_says_when_runs_are_saved_whose_agents_do_not(shop: Shop) -> None
     assert "known by" not in shown.out
 
 
+@pytest.mark.parametrize("how", [(), ("--supervise",)])
+def test_a_flag_says_how_one_run_is_saved_whatever_its_agent_and_the_file_say(
+    shop: Shop, how: tuple[str, ...]
+) -> None:
+    file = 'app = "plain"\ncheckpoint = "steps=1"\n[snapshot]\nnotes = "steps=3"\n'
+    (shop.folder / "holdfast.toml").write_text(file)
+    (shop.folder / "plain.py").write_text(PLAIN)
+
+    by_file = shop("run", "plain:count", "--id", "by-file", *how)
+    flags = ("--checkpoint", "steps=2", "--snapshot", "notes: steps=1", "--durability", "async")
+    by_flag = shop("run", "plain:count", "--id", "by-flag", *flags, *how)
+
+    assert (0, 0) == (by_file.status, by_flag.status), by_flag.err
+    said = {
+        name: dict(line.split(None, 1) for line in shop("show", name).out.splitlines()[:9])
+        for name in ("by-file", "by-flag")
+    }
+    assert "steps=1, notes: steps=3" == said["by-file"]["saved"]
+    assert "steps=2, notes: steps=1" == said["by-flag"]["saved"]
+    assert said["by-flag"]["durability"].startswith("async: ")
+
+
+@pytest.mark.parametrize(
+    ("flags", "why"),
+    [
+        (("--checkpoint", "hourly"), "--checkpoint: 'hourly' is no cadence"),
+        (("--snapshot", "memory: hourly"), "--snapshot: section 'memory': 'hourly' is no cadence"),
+        (("--durability", "maybe"), "--durability: is 'durable', 'bounded', 'async', not 'maybe'"),
+        (("--input", '{"checkpoint": 1}'), "called checkpoint cannot be given by name"),
+    ],
+)
+def test_flags_of_saving_that_cannot_be_meant_are_refused(
+    shop: Shop, flags: tuple[str, ...], why: str
+) -> None:
+    (shop.folder / "plain.py").write_text(PLAIN.replace("def count(run)", "def count(run, **_)"))
+
+    done = shop("run", "plain:count", *flags)
+
+    assert 2 == done.status
+    assert why in done.err
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [
+        ('snapshot = "memory"', "takes sections of the state and the cadence of each"),
+        ("[snapshot]\nmemory = 3", "section 'memory': '3' is no cadence"),
         ('checkpoint = "hourly"', "'hourly' is no cadence"),
         ('durability = "maybe"', "is not one of durable, bounded, async"),
     ],

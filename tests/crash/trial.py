@@ -16,7 +16,7 @@ import msgspec
 
 import holdfast
 from holdfast.clock import SystemClock
-from holdfast.engine.handle import given_key
+from holdfast.engine.given import given_key
 from holdfast.model.journal import Answered, Intended, Noted
 from holdfast.store.ledger import Ledger
 from holdfast.store.open import open_store

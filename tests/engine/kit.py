@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import holdfast
 from holdfast import failpoint
 from holdfast.clock import Clock, SystemClock
-from holdfast.engine.handle import given_key
+from holdfast.engine.given import given_key
 from holdfast.model.journal import Answer, Entry, Happened
 from holdfast.store.open import open_store
 

@@ -268,6 +268,25 @@ def test_what_is_said_of_a_run_goes_before_its_agent_and_stays(stage: Stage) -> 
     assert [("steps", 4)] == kept(stage)
 
 
+def test_snapshots_are_said_of_a_run_and_of_a_store_too(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = talker(two_steps, checkpoint="turns=2")
+
+    def sections(id_: str) -> list[list[str] | None]:
+        with stage.open() as store:
+            return [p.sections for p in store.checkpoints(id_) if p.kind == "snapshot"]
+
+    stage.live(agent, id="told", snapshot={"memory": "turns=1"})
+    monkeypatch.setenv("HOLDFAST_SNAPSHOT", "memory: turns=3; done: turns=1")
+    stage.live(agent, id="from-the-store")
+    stage.live(agent, id="over-the-store", snapshot={"done": holdfast.every(turns=3)})
+
+    assert [["memory"]] * 2 == sections("told")
+    assert [["done"]] * 2 == sections("from-the-store")
+    assert [] == sections("over-the-store")
+
+
 def _die_in_turn_1(run: holdfast.Run, turn: int) -> None:
     if turn == 1:
         raise Crash
@@ -292,7 +311,17 @@ def test_the_store_says_it_for_agents_that_do_not(
 
 
 @pytest.mark.parametrize(
-    "said", [{"checkpoint": "hourly"}, {"durability": "never"}, {"checkpoint": 3}]
+    "said",
+    [
+        {"checkpoint": "hourly"},
+        {"durability": "never"},
+        {"checkpoint": 3},
+        {"snapshot": "memory"},
+        {"snapshot": "memory: hourly"},
+        {"snapshot": ": turns=1"},
+        {"snapshot": {"memory": 3}},
+        {"snapshot": 3},
+    ],
 )
 def test_what_cannot_be_meant_is_refused_before_anything_begins(
     stage: Stage, said: dict[str, Any]

@@ -10,7 +10,7 @@ import pytest
 
 import holdfast
 from holdfast.clock import SystemClock
-from holdfast.engine.handle import given_key
+from holdfast.engine.given import given_key
 from holdfast.engine.parcel import from_bytes, to_bytes
 from holdfast.engine.transfer import admit, collect
 from holdfast.report.sizes import sizes

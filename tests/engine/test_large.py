@@ -5,7 +5,7 @@ import pytest
 
 import holdfast
 from holdfast.clock import SystemClock
-from holdfast.engine.handle import given_key
+from holdfast.engine.given import given_key
 from holdfast.model.journal import Based, TurnEnded
 from holdfast.store.chunks import is_reference
 from holdfast.store.open import open_store

@@ -12,7 +12,7 @@ import pytest
 import holdfast
 from holdfast.cli.story import event_grid
 from holdfast.clock import SystemClock
-from holdfast.engine.handle import given_key
+from holdfast.engine.given import given_key
 from holdfast.model.sections import Degraded, Outcome, Part
 from holdfast.report.timeline import Timeline, timeline
 from holdfast.store.open import open_store

@@ -8,7 +8,7 @@ import pytest
 
 import holdfast
 from holdfast.clock import SystemClock
-from holdfast.engine.handle import given_key
+from holdfast.engine.given import given_key
 from holdfast.store.open import open_store
 from tests.engine.kit import RUN, Crash, Stage, World, text
 

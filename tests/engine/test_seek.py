@@ -7,7 +7,7 @@ import pytest
 
 import holdfast
 from holdfast.clock import SystemClock
-from holdfast.engine.handle import given_key
+from holdfast.engine.given import given_key
 from holdfast.engine.seek import rows_from_turn
 from holdfast.model.journal import TurnEnded
 from holdfast.policy.retention import Retention

@@ -11,7 +11,7 @@ import pytest
 
 import holdfast
 from holdfast.clock import SystemClock
-from holdfast.engine.handle import given_key
+from holdfast.engine.given import given_key
 from holdfast.engine.stream import SPILL_S
 from holdfast.model.journal import Raised, Streamed
 from holdfast.policy.usage import total

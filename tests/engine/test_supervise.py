@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import holdfast
-from holdfast.model.journal import Decided
+from holdfast.model.journal import Decided, Started
 from tests.engine.kit import RUN, Stage
 
 HERE = Path(__file__).parent
@@ -299,3 +299,27 @@ def test_when_the_supervisor_ends_its_child_lets_go_and_another_goes_on(
 
     assert ("rested\n", 0) == (out, second.returncode), err
     assert [] == [pid for pid in children(tmp_path) if is_alive(pid)]
+
+
+def test_what_is_said_of_the_saving_of_a_supervised_run_holds_in_every_life(
+    stage: Stage, agents: ModuleType, tmp_path: Path
+) -> None:
+    supervise(
+        stage,
+        agents.mortal,
+        str(tmp_path),
+        [1, 3],
+        checkpoint=holdfast.every(turns=2),
+        snapshot={"seen": "turns=1"},
+        durability="durable",
+    )
+
+    started = stage.journal()[0]
+    assert isinstance(started, Started)
+    assert started.told is not None
+    assert started.told == started.pace
+    assert "durable" == started.told.durability
+    with stage.open() as store:
+        points = store.checkpoints(RUN)
+    assert [1, 3] == [p.turn for p in points if p.kind == "checkpoint"]
+    assert [0, 1, 2, 3] == [p.turn for p in points if p.kind == "snapshot"]

@@ -8,7 +8,7 @@ import numpy as np
 
 import holdfast
 from holdfast.clock import SystemClock
-from holdfast.engine.handle import given_key
+from holdfast.engine.given import given_key
 from holdfast.store.open import open_store
 from holdfast.store.verify import verify
 

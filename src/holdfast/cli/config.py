@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from holdfast.errors import BadConfig
-from holdfast.model.cadence import DURABILITIES, cadence_of
+from holdfast.errors import BadConfig, UsageError
+from holdfast.model.cadence import DURABILITIES, pace_of
 from holdfast.policy.retention import Retention
 
 FORMATS = ("table", "json", "jsonl")
@@ -85,7 +85,7 @@ class Config:
     @property
     def saving(self) -> dict[str, Any]:
         """How a store is opened to carry out runs: secrets, when to save, what to keep."""
-        keys = ("secrets", "checkpoint", "durability")
+        keys = ("secrets", "checkpoint", "snapshot", "durability")
         said = {key: str(self.settings[key].value) for key in keys}
         return {**said, "retention": self.retention}
 
@@ -144,7 +144,9 @@ def _variable(key: str) -> str:
 def _flat(file: Path, table: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     """Keys and values, those of the table of rules with its name before theirs."""
     for key, value in table.items():
-        if key != RULES[:-1]:
+        if key == "snapshot" and isinstance(value, dict):
+            yield key, "; ".join(f"{name}: {cadence}" for name, cadence in value.items())
+        elif key != RULES[:-1]:
             yield key, value
         elif isinstance(value, dict):
             yield from ((RULES + name, each) for name, each in value.items())
@@ -206,8 +208,8 @@ def _check(key: str, value: object, where: str) -> Any:  # noqa: ANN401 a settin
     known = {"output": FORMATS, "secrets": SECRETS, "durability": DURABILITIES}.get(key)
     if known is not None and value not in known:
         raise BadConfig(where, f"{value!r} is not one of {', '.join(known)}")
-    if key == "checkpoint":
-        _cadence(value, where)
+    if key in ("checkpoint", "snapshot"):
+        _pace(key, value, where)
     if key == "notify_key" and not value.startswith("env:"):
         raise BadConfig(where, "it names the variable that holds the key, as env:NAME")
     return value
@@ -223,11 +225,11 @@ def _rule(name: str, value: object, where: str) -> Any:  # noqa: ANN401 as the r
     return asked
 
 
-def _cadence(text: str, where: str) -> None:
+def _pace(key: str, text: str, where: str) -> None:
     try:
-        cadence_of(text)
-    except ValueError as error:
-        raise BadConfig(where, str(error)) from None
+        pace_of(**{key: text})
+    except UsageError as error:
+        raise BadConfig(where, str(error).removeprefix(f"{key}=: ")) from None
 
 
 def _modules(value: object, where: str) -> tuple[str, ...]:
@@ -252,6 +254,7 @@ DEFAULTS: Mapping[str, Any] = {
     "notify_key": "",
     "secrets": "redact",
     "checkpoint": "",
+    "snapshot": "",
     "durability": "durable",
     **{RULES + name: None for name in _RULES},
 }

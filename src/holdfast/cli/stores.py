@@ -7,7 +7,7 @@ from itertools import islice
 from pathlib import Path
 
 from holdfast.clock import SystemClock
-from holdfast.engine.handle import given_key
+from holdfast.engine.given import given_key
 from holdfast.errors import UnknownRun
 from holdfast.model.run import RunInfo, Status
 from holdfast.store.open import Opened, open_store

@@ -54,6 +54,7 @@ def live(pulse: Pulse, stdin: "Lines", clock: Clock | None = None) -> int:
             key=errand.key,
             environment=errand.environment,
             checkpoint=errand.pace.checkpoint,
+            snapshot=errand.pace.snapshot,
             durability=errand.pace.durability,
             clock=clock,
         ) as store:

@@ -3,7 +3,7 @@
 import functools
 import inspect
 import secrets
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
 
 from holdfast.engine import agents, context, tools
@@ -22,7 +22,7 @@ from holdfast.engine.run import Run
 from holdfast.engine.session import Frame
 from holdfast.engine.validate import Check, validators
 from holdfast.errors import NestedCall, NotInRun, UsageError
-from holdfast.model.cadence import Cadence, pace_of
+from holdfast.model.cadence import Cadence, Snapshots, pace_of
 from holdfast.model.limits import SLA, Retry
 from holdfast.policy.classify import Rule
 from holdfast.store.codec import values
@@ -56,8 +56,8 @@ def agent(fn: Callable[Concatenate[Run, P], R], /) -> Agent[P, R]: ...
 def agent(
     *,
     version: str | None = None,
-    checkpoint: Cadence | None = None,
-    snapshot: Mapping[str, Cadence] | None = None,
+    checkpoint: Cadence | str | None = None,
+    snapshot: Snapshots | None = None,
     durability: str | None = None,
     sla: SLA | None = None,
     optional: str | Iterable[str] = (),
@@ -69,8 +69,8 @@ def agent(
     /,
     *,
     version: str | None = None,
-    checkpoint: Cadence | None = None,
-    snapshot: Mapping[str, Cadence] | None = None,
+    checkpoint: Cadence | str | None = None,
+    snapshot: Snapshots | None = None,
     durability: str | None = None,
     sla: SLA | None = None,
     optional: str | Iterable[str] = (),

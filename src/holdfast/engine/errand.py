@@ -10,7 +10,8 @@ class Errand(msgspec.Struct, frozen=True, kw_only=True):
     """One life of a run: which store, which agent, which arguments.
 
     `main` is the script of an agent that no module holds, `path` where modules are looked for;
-    `args` are the encoded positional and keyword arguments.
+    `args` are the encoded positional and keyword arguments. `pace` is how the store has runs saved,
+    `told` what is said of this one.
     """
 
     store: str
@@ -23,6 +24,7 @@ class Errand(msgspec.Struct, frozen=True, kw_only=True):
     args: bytes
     environment: list[str]
     pace: Pace = Pace()
+    told: Pace = Pace()
 
 
 class Go(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,7 +4,6 @@ import os
 import random
 import weakref
 from collections.abc import Callable, Coroutine, Iterable, Mapping
-from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast, overload
 
@@ -14,6 +13,7 @@ from holdfast.clock import Clock, SystemClock
 from holdfast.engine import agents, context
 from holdfast.engine.agents import Agent
 from holdfast.engine.errand import Errand, Go
+from holdfast.engine.given import given_key, given_notify, given_pace, open_path
 from holdfast.engine.life import Lives
 from holdfast.engine.naming import run_id
 from holdfast.engine.order import Order
@@ -23,7 +23,7 @@ from holdfast.engine.retain import collect_when_due
 from holdfast.engine.secrets import refuse_secret_values, rules_of
 from holdfast.engine.verbs import Verbs
 from holdfast.errors import UsageError
-from holdfast.model.cadence import Cadence, Pace, pace_of
+from holdfast.model.cadence import Cadence, Pace, Snapshots, pace_of
 from holdfast.model.secrets import SecretRules
 from holdfast.ondemand import OnDemand
 from holdfast.policy.retention import Retention
@@ -36,46 +36,18 @@ if TYPE_CHECKING:
     from holdfast.engine import supervise as supervising
     from holdfast.engine import watch as watching
     from holdfast.engine.notify import Notify
-    from holdfast.store.keys import spec
     from holdfast.store.seal.provider import KeyProvider
 else:
     notifying = OnDemand("holdfast.engine.notify")
     watching = OnDemand("holdfast.engine.watch")
     supervising = OnDemand("holdfast.engine.supervise")  # It loads subprocess.
-    spec = OnDemand("holdfast.store.keys.spec")  # It loads cryptography.
 
 T = TypeVar("T")
 
-DIRECTORY = ".holdfast"
 CHECK = "HOLDFAST_CHECK"
-KEY = "HOLDFAST_KEY"
-NOTIFY = "HOLDFAST_NOTIFY_"
-CHECKPOINT = "HOLDFAST_CHECKPOINT"
-DURABILITY = "HOLDFAST_DURABILITY"
 RUNS_MAX = 100_000
 
 _stores: "weakref.WeakSet[Store]" = weakref.WeakSet()
-
-
-def open_path(path: str | os.PathLike[str] | None = None) -> Path:
-    """The path a store is opened at: the given one, else `$HOLDFAST_STORE`, else `./.holdfast`."""
-    return Path(path or os.environ.get("HOLDFAST_STORE") or DIRECTORY).expanduser()
-
-
-def given_key(key: "str | KeyProvider | None" = None) -> "KeyProvider | None":
-    """The given key, else `$HOLDFAST_KEY`, else none; an empty text is none too."""
-    asked = os.environ.get(KEY, "") if key is None else key
-    return (
-        (spec.provider_of(asked, os.environ) if asked else None)
-        if isinstance(asked, str)
-        else asked
-    )
-
-
-def given_pace(checkpoint: Cadence | str | None, durability: str | None) -> Pace:
-    """How runs are saved: as given, else as the environment says; an empty text says nothing."""
-    asked = (checkpoint or os.environ.get(CHECKPOINT), durability or os.environ.get(DURABILITY))
-    return pace_of(asked[0] or None, None, asked[1] or None)
 
 
 def open(  # noqa: A001 the public name is holdfast.open
@@ -92,6 +64,7 @@ def open(  # noqa: A001 the public name is holdfast.open
     notify: "Notify | None" = None,
     retention: Retention | None = None,
     checkpoint: Cadence | str | None = None,
+    snapshot: Snapshots | None = None,
     durability: str | None = None,
 ) -> "Store":
     """Open the store at `path`, `$HOLDFAST_STORE` or `./.holdfast`, making it if it is new.
@@ -104,8 +77,8 @@ def open(  # noqa: A001 the public name is holdfast.open
     (or what `$HOLDFAST_SECRETS` says), `"strict"`, or `SecretRules`. `notify` says who is told of
     what waits in the inbox (else `$HOLDFAST_NOTIFY_WEBHOOK`, `…_COMMAND` and `…_APPRISE` do);
     by the rules of `retention` garbage is collected when the store is closed, at most once an hour;
-    `checkpoint` and `durability` (else `$HOLDFAST_CHECKPOINT`, `$HOLDFAST_DURABILITY`) say how runs
-    are saved whose agents do not;
+    `checkpoint`, `snapshot` and `durability` (else `$HOLDFAST_CHECKPOINT`, `$HOLDFAST_SNAPSHOT`,
+    `$HOLDFAST_DURABILITY`) say how runs are saved whose agents do not;
     `clock` and `chance` are for tests, and so is `check` (else `$HOLDFAST_CHECK`): each save is
     read back and compared, so that a change made around the methods of the state is an error.
     """
@@ -114,13 +87,13 @@ def open(  # noqa: A001 the public name is holdfast.open
     allowed = {name: os.environ[name] for name in names if name in os.environ}
     refuse_secret_values(allowed, rules)
     clock, chance = clock or SystemClock(), chance or random.SystemRandom()
-    pace = given_pace(checkpoint, durability)
+    pace = given_pace(checkpoint, snapshot, durability)
     opened = open_store(
         open_path(path), clock, key=given_key(key), must_exist=must_exist, stall_s=stall
     )
     is_checked = os.environ.get(CHECK, "") not in ("", "0") if check is None else check
     try:
-        asked = _given_notify(notify)
+        asked = given_notify(notify)
         return Store(
             opened,
             clock,
@@ -136,13 +109,6 @@ def open(  # noqa: A001 the public name is holdfast.open
     except BaseException:
         opened.close()
         raise
-
-
-def _given_notify(notify: "Notify | None") -> "Notify | None":
-    """Who is told: as given, else as the environment says; asks without loading what tells."""
-    if notify is not None or not any(name.startswith(NOTIFY) for name in os.environ):
-        return notify
-    return notifying.from_environment(os.environ)
 
 
 class Store(Verbs):
@@ -180,6 +146,7 @@ class Store(Verbs):
         *args: Any,  # noqa: ANN401 the agent's own
         id: str | None = None,
         checkpoint: Cadence | str | None = None,
+        snapshot: Snapshots | None = None,
         durability: str | None = None,
         **kwargs: Any,  # noqa: ANN401 the agent's own
     ) -> T: ...
@@ -191,6 +158,7 @@ class Store(Verbs):
         *args: Any,  # noqa: ANN401 the agent's own
         id: str | None = None,
         checkpoint: Cadence | str | None = None,
+        snapshot: Snapshots | None = None,
         durability: str | None = None,
         **kwargs: Any,  # noqa: ANN401 the agent's own
     ) -> T: ...
@@ -201,16 +169,17 @@ class Store(Verbs):
         *args: Any,
         id: str | None = None,  # noqa: A002 the public word
         checkpoint: Cadence | str | None = None,
+        snapshot: Snapshots | None = None,
         durability: str | None = None,
         **kwargs: Any,
     ) -> Any:
         """Start the run, continue it where it was, or return its recorded result.
 
         Without an id a new one is given. A failed run raises `RunFailed`; `restart` tries again.
-        `checkpoint` and `durability` say how this run is saved, whatever its agent says; restarts
-        keep to it.
+        `checkpoint`, `snapshot` and `durability` say how this run is saved, whatever its agent
+        says; restarts keep to it.
         """
-        pace = pace_of(checkpoint, None, durability)
+        pace = pace_of(checkpoint, snapshot, durability)
         return self._lives.carry_out(self._order(agent, id, args, kwargs, pace))
 
     @overload
@@ -221,6 +190,7 @@ class Store(Verbs):
         *args: Any,  # noqa: ANN401 the agent's own
         id: str | None = None,
         checkpoint: Cadence | str | None = None,
+        snapshot: Snapshots | None = None,
         durability: str | None = None,
         **kwargs: Any,  # noqa: ANN401 the agent's own
     ) -> T: ...
@@ -232,6 +202,7 @@ class Store(Verbs):
         *args: Any,  # noqa: ANN401 the agent's own
         id: str | None = None,
         checkpoint: Cadence | str | None = None,
+        snapshot: Snapshots | None = None,
         durability: str | None = None,
         **kwargs: Any,  # noqa: ANN401 the agent's own
     ) -> T: ...
@@ -242,11 +213,12 @@ class Store(Verbs):
         *args: Any,
         id: str | None = None,  # noqa: A002 the public word
         checkpoint: Cadence | str | None = None,
+        snapshot: Snapshots | None = None,
         durability: str | None = None,
         **kwargs: Any,
     ) -> Any:
         """`run`, for code under an event loop. A synchronous agent runs in a thread."""
-        pace = pace_of(checkpoint, None, durability)
+        pace = pace_of(checkpoint, snapshot, durability)
         return await self._lives.acarry_out(self._order(agent, id, args, kwargs, pace))
 
     def supervise(
@@ -257,6 +229,9 @@ class Store(Verbs):
         id: str | None = None,  # noqa: A002 the public word
         stall: float | str | None = None,
         spare: bool = True,
+        checkpoint: Cadence | str | None = None,
+        snapshot: Snapshots | None = None,
+        durability: str | None = None,
         **kwargs: Any,  # noqa: ANN401 the agent's own
     ) -> Any:  # noqa: ANN401 the agent's own result
         """`run`, in a child process that is kept alive: if it dies or hangs, the run goes on.
@@ -267,7 +242,8 @@ class Store(Verbs):
         `spare`, a second process with everything imported waits to take over at once.
         """
         terms = self.terms(stall=stall, has_spare=spare)
-        return self.keep_alive(agent, terms, id, args, kwargs)
+        pace = pace_of(checkpoint, snapshot, durability)
+        return self.keep_alive(agent, terms, id, args, kwargs, pace=pace)
 
     def keep_alive(
         self,
@@ -276,9 +252,11 @@ class Store(Verbs):
         id_: str | None,
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
+        *,
+        pace: Pace | None = None,
     ) -> Any:  # noqa: ANN401 the agent's own result
         """`supervise` on terms of the caller's."""
-        return self._lives.supervise(self._order(agent, id_, args, kwargs), terms)
+        return self._lives.supervise(self._order(agent, id_, args, kwargs, pace), terms)
 
     def watch(
         self,
@@ -324,7 +302,7 @@ class Store(Verbs):
     def obey(self, agent: Agent[..., Any], errand: Errand, go: Go, pulse: Pulse) -> None:
         """In a child process: carry out what the supervisor orders; the store has the result."""
         args, kwargs = cast("tuple[list[Any], dict[str, Any]]", values.decode(errand.args))
-        order = self._order(agent, errand.run, tuple(args), kwargs)
+        order = self._order(agent, errand.run, tuple(args), kwargs, errand.told)
         self._lives.carry_out(
             msgspec.structs.replace(
                 order, is_restart=go.is_restart, decided=go.decided, pulse=pulse

@@ -16,7 +16,7 @@ import msgspec
 
 from holdfast.clock import Clock, SystemClock
 from holdfast.engine.fates import Fate, Patient
-from holdfast.engine.handle import given_key, open_path
+from holdfast.engine.given import given_key, open_path
 from holdfast.engine.mend import Mender
 from holdfast.engine.points import Points
 from holdfast.errors import Damaged, RunHeld, StoreChanged

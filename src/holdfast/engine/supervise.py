@@ -236,6 +236,7 @@ class Supervisor:
             args=args,
             environment=list(terms.environment),
             pace=terms.pace,
+            told=order.pace,
         )
 
     def _decide(self, order: Order, run: StoredRun, failure: Failure, terms: Terms) -> Decided:

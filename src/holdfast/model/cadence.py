@@ -1,8 +1,8 @@
 """When a run is saved: after how much work, at which events; and when an answer counts as kept."""
 
 import re
-from collections.abc import Callable, Mapping
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeAlias, TypeVar
 
 import msgspec
 
@@ -67,6 +67,10 @@ class Cadence(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         said += [f"seconds={self.seconds:g}"] if self.seconds else []
         said += [word for word in _EVENTS if _EVENTS[word]() | self == self]
         return " | ".join(said) or "never"
+
+
+Snapshots: TypeAlias = Mapping[str, "Cadence | str"] | str
+"""Sections of the state and when to save each by itself, or a text that says so."""
 
 
 class Pace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -149,7 +153,7 @@ def cadence_of(text: str) -> Cadence:
 
 def pace_of(
     checkpoint: Cadence | str | None = None,
-    snapshot: Mapping[str, Cadence] | None = None,
+    snapshot: Snapshots | None = None,
     durability: str | None = None,
 ) -> Pace:
     """What the user says of saving, checked at the line where it is said."""
@@ -160,19 +164,38 @@ def pace_of(
     if cadence is not None and not isinstance(cadence, Cadence):
         msg = f"checkpoint= takes a cadence, such as holdfast.every(turns=5), not {cadence!r}"
         raise UsageError(msg)
-    given: list[tuple[object, object]] = list((snapshot or {}).items())
-    for name, each in given:
-        if not isinstance(name, str) or not isinstance(each, Cadence):
-            msg = (
-                "snapshot= takes sections of the state and the cadence of each, such as "
-                f"{{'memory': holdfast.every(turns=1)}}, not {snapshot!r}"
-            )
-            raise UsageError(msg)
     if durability is not None and durability not in DURABILITIES:
         msg = f"durability= is {', '.join(map(repr, DURABILITIES))}, not {durability!r}"
         raise UsageError(msg)
-    kept = None if snapshot is None else dict(snapshot)
+    kept = None if snapshot is None else _snapshots(snapshot)
     return Pace(checkpoint=cadence, snapshot=kept, durability=durability)
+
+
+def _snapshots(said: Snapshots) -> dict[str, Cadence]:
+    """The cadence of each section; configuration says `memory: turns=1; plan: tokens=1000`."""
+    parts = [part.partition(":") for part in said.split(";")] if isinstance(said, str) else []
+    given: Iterable[tuple[object, object]] = (
+        [(name.strip(), cadence if colon else None) for name, colon, cadence in parts]
+        if isinstance(said, str)
+        else list(getattr(said, "items", list)())
+    )
+    found: dict[str, Cadence] = {}
+    for name, each in given:
+        try:
+            cadence = cadence_of(each) if isinstance(each, str) else each
+        except ValueError as error:
+            raise UsageError(f"snapshot=, section {name!r}: {error}") from None
+        if not isinstance(name, str) or not name or not isinstance(cadence, Cadence):
+            break
+        found[name] = cadence
+    else:
+        if found or not said:
+            return found
+    msg = (
+        "snapshot= takes sections of the state and the cadence of each, such as "
+        f"{{'memory': holdfast.every(turns=1)}} or 'memory: turns=1', not {said!r}"
+    )
+    raise UsageError(msg)
 
 
 _EVENTS: Mapping[str, Callable[[], Cadence]] = {

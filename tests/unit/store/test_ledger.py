@@ -10,7 +10,7 @@ import pytest
 import holdfast
 from holdfast.clock import SystemClock
 from holdfast.engine import transfer
-from holdfast.engine.handle import given_key
+from holdfast.engine.given import given_key
 from holdfast.errors import Damaged
 from holdfast.model.ledger import Said
 from holdfast.policy.standing import Standing

@@ -9,7 +9,7 @@ from holdfast.cli.options import AsJson, Output, StorePath, closing, settings
 from holdfast.cli.output import emit
 from holdfast.cli.stores import find_run, opened
 from holdfast.cli.text import plural, size
-from holdfast.engine.handle import given_key
+from holdfast.engine.given import given_key
 from holdfast.engine.parcel import to_bytes
 from holdfast.engine.transfer import collect
 from holdfast.errors import UsageError

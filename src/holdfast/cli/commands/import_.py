@@ -9,7 +9,7 @@ from holdfast.cli.options import AsJson, Output, StorePath, closing, settings
 from holdfast.cli.output import emit
 from holdfast.cli.text import plural
 from holdfast.clock import SystemClock
-from holdfast.engine.handle import given_key
+from holdfast.engine.given import given_key
 from holdfast.engine.naming import run_id
 from holdfast.engine.parcel import from_bytes
 from holdfast.engine.transfer import admit

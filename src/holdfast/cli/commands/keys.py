@@ -16,7 +16,7 @@ from holdfast.cli.options import AsJson, Key, Output, StorePath, closing, settin
 from holdfast.cli.output import emit
 from holdfast.cli.text import plural
 from holdfast.clock import SystemClock
-from holdfast.engine.handle import given_key
+from holdfast.engine.given import given_key
 from holdfast.errors import KeyUnusable, StoreNotFound
 from holdfast.store.backends.fs import RealFs
 from holdfast.store.keys.local import make_file

@@ -16,6 +16,7 @@ from holdfast.engine.agents import Agent
 from holdfast.engine.handle import Store
 from holdfast.engine.handle import open as open_store
 from holdfast.errors import UnknownRun, UsageError
+from holdfast.model.cadence import pace_of
 
 CLOSING = closing(
     (
@@ -23,6 +24,7 @@ CLOSING = closing(
         "holdfast run shop:trader --input @order.json",
         "holdfast run shop:trader --id run-42          # continues it, with its recorded input",
         "holdfast run shop:trader --id run-42 --supervise --stall 60s",
+        "holdfast run shop:trader --checkpoint 'turns=5 | before_irreversible'",
     ),
     (0, 1, 2, 3, 5, 7, 8, 130, 143),
 )
@@ -39,6 +41,32 @@ Stall = Annotated[
         help="With --supervise: so long without a record is a hang, such as 60s.",
     ),
 ]
+Checkpoint = Annotated[
+    str | None,
+    typer.Option(
+        "--checkpoint",
+        metavar="CADENCE",
+        help="When this run is saved, whatever its agent says: 'turns=5 | seconds=30s'.",
+    ),
+]
+Snapshot = Annotated[
+    str | None,
+    typer.Option(
+        "--snapshot",
+        metavar="SECTION: CADENCE",
+        help="When sections of its state are saved by themselves: 'memory: turns=1'.",
+    ),
+]
+Durability = Annotated[
+    str | None,
+    typer.Option(
+        "--durability",
+        metavar="LEVEL",
+        help="Which answers are waited for: durable, bounded or async.",
+    ),
+]
+RESERVED = ("id", "stall", "spare", "checkpoint", "snapshot", "durability")
+"""What `store.run` and `store.supervise` take for themselves."""
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 
 
@@ -60,6 +88,9 @@ def run(
     ] = None,
     supervise: Supervise = False,
     stall: Stall = None,
+    checkpoint: Checkpoint = None,
+    snapshot: Snapshot = None,
+    durability: Durability = None,
     app: Apps = None,
     store: StorePath = None,
     output: Output = None,
@@ -75,6 +106,12 @@ def run(
     module, name = apps.named(agent)
     args, kwargs = _arguments(input)
     _check_stall(stall, is_supervised=supervise)
+    saving: dict[str, Any] = {
+        "checkpoint": checkpoint,
+        "snapshot": snapshot,
+        "durability": durability,
+    }
+    _check_saving(saving)
     warn_on_stderr()
     apps.load([module, *config.app])
     found = apps.find(name, module, frozenset({module}))
@@ -90,9 +127,9 @@ def run(
             opened,
             chosen,
             lambda: (
-                opened.supervise(found, *args, id=chosen, stall=stall, **kwargs)
+                opened.supervise(found, *args, id=chosen, stall=stall, **saving, **kwargs)
                 if supervise
-                else opened.run(found, *args, id=chosen, **kwargs)
+                else opened.run(found, *args, id=chosen, **saving, **kwargs)
             ),
             again=restart_command(chosen, config, (module,)),
         )
@@ -130,15 +167,26 @@ def _check(agent: Agent[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     except TypeError as error:
         msg = f"agent {agent.module}:{agent.name} cannot take this input: {error}; see --input"
         raise UsageError(msg) from error
-    if "id" in kwargs:
-        msg = "an argument called id cannot be given by name; give the input as an array"
-        raise UsageError(msg)
+    for name in RESERVED:
+        if name in kwargs:
+            msg = f"an argument called {name} cannot be given by name; give the input as an array"
+            raise UsageError(msg)
 
 
 def _check_stall(stall: str | None, *, is_supervised: bool) -> None:
     if stall is not None and not is_supervised:
         msg = "--stall says when a supervised run is hung; add --supervise"
         raise UsageError(msg)
+
+
+def _check_saving(saving: dict[str, Any]) -> None:
+    """Refuse what cannot be meant, by the name of the option."""
+    for name, value in saving.items():
+        try:
+            pace_of(**{name: value})
+        except UsageError as error:
+            said = str(error).removeprefix(f"{name}=").removeprefix(":").removeprefix(",")
+            raise UsageError(f"--{name}: {said.strip()}") from None
 
 
 def _is_known(store: Store, run: str) -> bool:
