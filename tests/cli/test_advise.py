@@ -313,6 +313,8 @@ def test_the_rules_of_thumb_are_answered_with_the_cases_numbers() -> None:
     must = by_rule["availability of 99.95 % or more, or interruptions above $10,000 an hour"]
     cheap = by_rule["cost decides: a task below $100 needs no checkpoint"]
     assert ("yes", "yes") == (must.applies, cheap.applies)
+    assert ("yes", "no") == (must.follow, cheap.follow)
+    assert {""} == {rule.follow for rule in told.rules if rule.applies != "yes"}
     assert "does not decide" in cheap.answer
     assert "43.2 min a month" in text_of(told)
 
@@ -446,3 +448,35 @@ def test_what_is_not_ranked_is_told_with_the_input_that_is_missing() -> None:
     assert "token records: give tokens of a work.unit" in text
     assert "continues a prefix" in alone[1]
     assert "no step has more than" in few[1]
+
+
+@pytest.mark.parametrize("promise", ["max_recovery=1ms", "overhead_cap=0", "bytes_per_task=0"])
+def test_a_promise_that_cannot_be_kept_is_no_reason_to_save_nothing(promise: str) -> None:
+    case = case_of(support(), "support")
+
+    told = tell_all(replace(case, promise=promise_said(case.promise, [promise])))
+
+    assert SAVED == told.advice.best.strategy.name
+    assert "nothing saved" == told.advice.options[-1].strategy.name
+    assert "so what a task costs decides" in text_of(told)
+    assert "bytes per task" in told.advice.binding
+    assert "is kept by nothing saved ($" in told.advice.binding
+
+
+def test_without_prices_and_failures_the_reason_says_so() -> None:
+    data = support()
+    data["failures"]["per_task"] = 0
+    never = tell_all(case_of(data, "support")).advice
+    data = support()
+    del data["prices"], data["sla"]
+    data["work"]["unit"][0]["usd"] = 0
+    unpriced = tell_all(case_of(data, "support")).advice
+
+    assert "nothing fails here" in never.why
+    assert 0 == unpriced.best.total_usd
+    assert unpriced.best.time_s == min(each.time_s for each in unpriced.options)
+
+
+def test_a_share_written_in_per_cent_is_told_how_to_write_it() -> None:
+    with pytest.raises(BadCase, match=r"not 99\.9 \(write 99\.9 % as 0\.999\)"):
+        promise_said(Promise(), ["availability=99.9"])

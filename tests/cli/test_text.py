@@ -13,7 +13,7 @@ from holdfast.cli.text import clock, duration, harmless, line, moment, plural, s
     [
         (None, ""),
         (float("nan"), ""),
-        (0, "0 µs"),
+        (0, "0 s"),
         (0.0005, "500 µs"),
         (0.012, "12 ms"),
         (3.44, "3.4 s"),

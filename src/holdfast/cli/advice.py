@@ -141,25 +141,40 @@ def grids(told: Told) -> list[Grid | str]:
     ]
     if len(advice.options) > SHOWN:
         found.append(f"… and {len(advice.options) - SHOWN} more (-o json has all)")
+    if best.misses and len(advice.options) > 1:
+        found.append("none keeps every limit, so what a task costs decides, breaches counted")
     found += ["", _details(told)]
     if chart := _distribution_chart(told):
         found += ["", "recovery times: the share that takes no longer", chart]
     if chart := _curve_chart(told):
         found += ["", f"cost against interval (with {_journal_words(best)})", chart]
+    found += _remarks(told)
+    if told.simulated is not None:
+        found += ["", *_simulated(told.simulated, best)]
+    if told.rules:
+        found += ["", _rules(told.rules)]
+    return found
+
+
+def _remarks(told: Told) -> list[Grid | str]:
+    """What would keep a limit, what to know, and what is missing."""
+    found: list[Grid | str] = []
     for change in told.changes:
         found += ["", f"{change.limit}: {change.would}"]
     for text in [*told.notes, *told.case.notes]:
         found += ["", f"note: {text}"]
-    if advice.missing:
-        found += ["", f"not known: {'; '.join(advice.missing)}"]
+    if missing := told.advice.missing:
+        found += ["", f"not known: {'; '.join(missing)}"]
     if left_out := off(told.case):
-        found += ["", f"not ranked: {'; '.join(left_out)}"]
-    if told.simulated is not None:
-        found += ["", *_simulated(told.simulated, best)]
-    if told.rules:
-        rows = [(rule.group, rule.rule, rule.applies, rule.answer) for rule in told.rules]
-        found += ["", Grid(columns=("rules", "rule", "applies", "here"), rows=rows)]
+        where = " (keys of a case: `holdfast advise --example`)" if told.case.notes else ""
+        found += ["", f"not ranked: {'; '.join(left_out)}{where}"]
     return found
+
+
+def _rules(rules: Sequence[Rule]) -> Grid:
+    columns = ("rules", "rule of thumb", "applies", "follow it", "what the numbers say here")
+    rows = [(rule.group, rule.rule, rule.applies, rule.follow, rule.answer) for rule in rules]
+    return Grid(columns=columns, rows=rows)
 
 
 def _ranking(advice: Advice, *, is_resume: bool) -> Grid:
@@ -211,7 +226,7 @@ def _details(told: Told) -> Grid:
             text = "no interval keeps the recovery time: see the note"
         elif math.isfinite(bound.high_s):
             text = f"{duration(bound.low_s)} to {duration(bound.high_s)} between checkpoints"
-        rows.append((f"after {bound.cause}", text))
+        rows.append((f"{bound.cause} failures", text))
     return Grid(columns=("", " "), rows=rows, has_header=False)
 
 

@@ -14,6 +14,7 @@ from holdfast.model.limits import CLOCKS, dollars, seconds
 
 FILE_BYTES_MAX = 1024 * 1024
 UNITS_MAX = 20_000
+PER_CENT = 100
 YEAR_S = 366 * 86_400.0
 JOURNALS = ("none", "local", "remote")
 SHARES_OFF = 0.005
@@ -158,7 +159,8 @@ class Table:
         """A share between 0 and 1."""
         found = self.number(key, default)
         if found is not None and found > 1:
-            self.bad(key, f"it is a share between 0 and 1, not {found:g}")
+            meant = f" (write {found:g} % as {found / 100:g})" if found <= PER_CENT else ""
+            self.bad(key, f"it is a share between 0 and 1, not {found:g}{meant}")
         return found
 
     def seconds(self, key: str, default: float | None) -> Any:  # noqa: ANN401 as `number`

@@ -89,10 +89,15 @@ def _around(kept: Kept) -> list[tuple[str, str]]:
     rows.append(("downtime", _per_month(kept.down_s, kept.down_h_per_month)))
     rows.append(("beyond the limit", _per_month(kept.breach_s, kept.breach_h_per_month)))
     if kept.budget_left is not None:
-        rows.append(("error budget left", f"{kept.budget_left:.2%}"))
+        rows.append(("error budget left", _budget(kept.budget_left)))
     spent = ", ".join(f"{name} {duration(took)}" for name, took in kept.parts.items() if took)
     rows.append(("recoveries went into", spent or "nothing"))
     return rows
+
+
+def _budget(left: float) -> str:
+    """What is left of the downtime that the promise allows."""
+    return f"{left:.2%}" if left >= 0 else f"none: spent {1 - left:,.3g} times"
 
 
 def _per_month(seconds: float, hours: float | None) -> str:
@@ -169,7 +174,10 @@ def roi(found: Return) -> list[Grid | str]:
         ("benefit", f"{worth.benefit_usd:.4g} USD"),
         ("cost", f"{worth.cost_usd:.4g} USD"),
         ("benefit/cost", ratio if worth.cost_usd else "unknown: no cost is priced"),
-        *((name, f"{value:.6g}") for name, value in worth.inputs.items()),
+        *(
+            (name, "not given" if name in found.unpriced else f"{value:.6g}")
+            for name, value in worth.inputs.items()
+        ),
     ]
     told: list[Grid | str] = [Grid(columns=("", " "), rows=rows, has_header=False)]
     if found.missing:

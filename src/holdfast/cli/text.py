@@ -15,10 +15,10 @@ def duration(seconds: float | None) -> str:
     if seconds < 0:
         return f"-{duration(-seconds)}"
     for limit, factor, unit in ((1e-3, 1e6, "µs"), (1, 1e3, "ms")):
-        if seconds < limit:
+        if 0 < seconds < limit:
             return f"{seconds * factor:.0f} {unit}"
     if seconds < 60:  # noqa: PLR2004 a minute
-        return f"{seconds:.1f} s"
+        return f"{seconds:.1f} s" if seconds else "0 s"
     whole = round(seconds)
     for unit, size, small, part in (("d", 86400, "h", 3600), ("h", 3600, "min", 60)):
         if whole >= size:

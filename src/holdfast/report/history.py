@@ -77,8 +77,9 @@ def case_of(opened: Opened) -> Case:
     units = [msgspec.structs.replace(unit, bytes=size) for unit in typical.units]
     restore_s = _mean((each.parts.get("restore", 0.0) for each in found), 0.0)
     source = (
-        f"what was seen: {len(runs)} runs, {len(found)} failures that ended, {exposed_s:.4g} s of "
-        f"work; one failure of the process in {PRIOR_S / 3600:g} h is believed besides"
+        f"what was seen: {_counted(len(runs), 'run')}, {_counted(len(found), 'failure')} that "
+        f"ended, {exposed_s:.4g} s of work; besides, one failure of the process in "
+        f"{PRIOR_S / 3600:g} h is taken for granted until more is seen"
     )
     notes = [source, *told]
     if not all(run.is_priced for run in whole):
@@ -111,8 +112,8 @@ def costs_of(runs: Sequence[Seen]) -> tuple[float, float, list[str]]:
     journal_s = statistics.median(gaps) if gaps else JOURNAL_S
     checkpoint_s = _mean(blocked, journal_s)
     record = (
-        f"a record blocks {1000 * journal_s:.3g} ms: the median of {len(gaps)} times between two "
-        "calls, so at most that (the agent's own code counts)"
+        f"a record blocks {1000 * journal_s:.3g} ms: the median of {_counted(len(gaps), 'time')} "
+        "between two calls, so at most that (the agent's own code counts)"
     )
     if not gaps:
         record = (
@@ -212,6 +213,10 @@ def _causes(found: Sequence[Episode], exposed_s: float) -> Iterator[Cause]:
             detect_s=_mean((each.parts.get("detect", 0.0) for each in group), 0.0),
             p_recovered=0.0 if scope is Scope.POISON else p_recovered,
         )
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def _mean(values: Iterable[float], otherwise: float) -> float:

@@ -10,6 +10,8 @@ from holdfast.report.cost import Cost
 from holdfast.report.facts import Facts
 from holdfast.report.sla import HOUR_S, Kept
 
+HOURLY, GB_MONTH = "USD per outage hour", "USD per GB-month"
+
 
 class Assumed(msgspec.Struct, frozen=True, kw_only=True):
     """What the store cannot know: prices. None is not counted, and is named."""
@@ -20,10 +22,14 @@ class Assumed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Return(msgspec.Struct, frozen=True, kw_only=True):
-    """What saving was worth, and what is not in it because nobody said its price."""
+    """What saving was worth, and what is not in it because nobody said its price.
+
+    `unpriced` are the inputs that count as nothing for that reason.
+    """
 
     worth: Worth
     missing: list[str]
+    unpriced: list[str]
 
 
 def returned(
@@ -40,11 +46,13 @@ def returned(
     saved_usd = cost.saved.usd or 0.0
     storage = store_bytes / 1e9 * (assumed.gb_month_usd or 0.0) * assumed.months
     waiting = held_s / HOUR_S * (hourly or 0.0)
-    missing = []
+    missing, unpriced = [], []
     if hourly is None:
         missing.append("what an hour of outage costs: --usd-per-hour, or the SLA's own")
+        unpriced.append(HOURLY)
     if assumed.gb_month_usd is None:
         missing.append("what a GB-month costs: --gb-month-usd")
+        unpriced.append(GB_MONTH)
     missing += [f"the price of {name}" for name in cost.missing]
     return Return(
         worth=Worth(
@@ -54,13 +62,14 @@ def returned(
                 "restarts": float(cost.restarts),
                 "outage hours without records": (kept.down_s + spared_s) / HOUR_S,
                 "outage hours with them": kept.down_s / HOUR_S,
-                "USD per outage hour": hourly or 0.0,
+                HOURLY: hourly or 0.0,
                 "USD not spent again": saved_usd,
                 "hours blocked by saving, at most": held_s / HOUR_S,
                 "GB stored": store_bytes / 1e9,
-                "USD per GB-month": assumed.gb_month_usd or 0.0,
+                GB_MONTH: assumed.gb_month_usd or 0.0,
                 "months": assumed.months,
             },
         ),
         missing=missing,
+        unpriced=unpriced,
     )

@@ -106,12 +106,7 @@ def run(
     module, name = apps.named(agent)
     args, kwargs = _arguments(input)
     _check_stall(stall, is_supervised=supervise)
-    saving: dict[str, Any] = {
-        "checkpoint": checkpoint,
-        "snapshot": snapshot,
-        "durability": durability,
-    }
-    _check_saving(saving)
+    saving = _saving(checkpoint=checkpoint, snapshot=snapshot, durability=durability)
     warn_on_stderr()
     apps.load([module, *config.app])
     found = apps.find(name, module, frozenset({module}))
@@ -179,14 +174,15 @@ def _check_stall(stall: str | None, *, is_supervised: bool) -> None:
         raise UsageError(msg)
 
 
-def _check_saving(saving: dict[str, Any]) -> None:
-    """Refuse what cannot be meant, by the name of the option."""
-    for name, value in saving.items():
+def _saving(**said: str | None) -> dict[str, Any]:
+    """How the run is saved; what cannot be meant is refused by the name of its option."""
+    for name, value in said.items():
         try:
             pace_of(**{name: value})
         except UsageError as error:
-            said = str(error).removeprefix(f"{name}=").removeprefix(":").removeprefix(",")
-            raise UsageError(f"--{name}: {said.strip()}") from None
+            why = str(error).removeprefix(f"{name}=").removeprefix(":").removeprefix(",")
+            raise UsageError(f"--{name}: {why.strip()}") from None
+    return said
 
 
 def _is_known(store: Store, run: str) -> bool:

@@ -69,21 +69,24 @@ def _change(case: Case, best: Option, check: Check) -> str:
         slow = math.fsum((best.strategy.journal_s, best.strategy.local_s, best.strategy.remote_s))
         fast = slow * check.limit / check.value
         return (
-            f"kept with saves that block {fast * 1000:.3g} ms in all, not {slow * 1000:.3g} ms: "
-            "save asynchronously, or on a faster store"
+            f"would be kept with saves that block {fast * 1000:.3g} ms in all, not "
+            f"{slow * 1000:.3g} ms: save asynchronously, or on a faster store"
         )
     if check.name == REPEATED:
-        return "kept with a journal, and one that is elsewhere where hosts fail"
+        return "would be kept with a journal, and one that is elsewhere where hosts fail"
     for words, change in _levers():
         if _keeps(case, best, check.name, change(list(case.causes))):
-            return f"kept with {words}"
+            return f"would be kept with {words}"
     together = list(case.causes)
     for _, change in _COMBINED:
         together = change(together)
     if _keeps(case, best, check.name, together):
         said = ", ".join(words for words, _ in _COMBINED)
-        return f"kept by no single change, but by these together: {said}"
-    return "kept by none of these changes: keep a standby that takes over at once, or promise less"
+        return f"would be kept by no single change, but by these together: {said}"
+    return (
+        "sooner detection, surer recovery and fewer failures would not do: keep a standby that "
+        "takes over at once, or promise less"
+    )
 
 
 def _smaller(case: Case, best: Option, limit: float) -> str:
@@ -92,13 +95,13 @@ def _smaller(case: Case, best: Option, limit: float) -> str:
     points = best.bytes - journal
     if journal >= limit:
         return (
-            f"kept with smaller records: the journal alone takes {journal:,.0f} bytes; large "
-            "values that repeat are stored once, and packing compresses"
+            f"would be kept with smaller records: the journal alone takes {journal:,.0f} bytes; "
+            "large values that repeat are stored once, and packing compresses"
         )
     share = best.strategy.stored * (limit - journal) / points
     return (
-        f"kept with checkpoints that add {share:.1%} of the state, not {best.strategy.stored:.1%} "
-        "(incremental, deduplicated, compressed), or fewer of them"
+        f"would be kept with checkpoints that add {share:.1%} of the state, not "
+        f"{best.strategy.stored:.1%} (incremental, deduplicated, compressed), or fewer of them"
     )
 
 
@@ -109,8 +112,8 @@ def _keeps(case: Case, best: Option, name: str, causes: Causes) -> bool:
 
 def _levers() -> Iterator[tuple[str, Callable[[Causes], Causes]]]:
     """Single changes, each in the order in which it gets harder."""
-    for factor in (0.5, 0.25, 0.1):
-        yield f"failures noticed in {factor:.0%} of the time", _sooner(factor)
+    for factor, part in ((0.5, "half"), (0.25, "a quarter of"), (0.1, "a tenth of")):
+        yield f"failures noticed in {part} the time", _sooner(factor)
     yield "recoveries that succeed in 99.9 % of cases", _surer
     yield "the causes of poison mended, or told to a person at once", _without(Scope.POISON)
     yield "the causes of corruption mended", _without(Scope.ROLLBACK)

@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator
 
 import msgspec
+from msgspec.structs import replace
 
 from holdfast.model.case import Case, Scope
 from holdfast.policy.advise.options import Option
@@ -17,31 +18,39 @@ MONTH_MIN = 43_200.0
 
 
 class Rule(msgspec.Struct, frozen=True, kw_only=True):
-    """A rule, whether it applies here (yes, no, or unknown), and what follows."""
+    """A rule of thumb, whether what it speaks of is so here, and what the numbers say.
+
+    `applies` is yes, no or unknown; where it is yes, `follow` says whether the best way to save
+    does what the rule says (yes, no), else it is empty.
+    """
 
     group: str
     rule: str
     applies: str
     answer: str
+    follow: str = ""
 
 
 def explain(case: Case, advice: Advice) -> list[Rule]:
     """Every rule, answered."""
-    return [
+    told = [
         *_matrix(case, advice),
         *_framework(case, advice),
         *_verdicts(case, advice),
         _principle(advice),
     ]
+    return [rule if rule.applies == "yes" else replace(rule, follow="") for rule in told]
 
 
 def _matrix(case: Case, advice: Advice) -> Iterator[Rule]:
     group, best = "decision matrix", advice.best
+    is_saved = best.mode != "none"
     task_usd = math.fsum(unit.usd for unit in case.units)
     target = case.promise.availability
     yield Rule(
         group=group,
-        rule="reliability decides: availability of 99.95 % or more",
+        rule="reliability decides: availability of 99.95 % or more needs checkpoints",
+        follow=_word(is_saved),
         applies="unknown" if target is None else _word(target >= MUST_AVAILABILITY),
         answer="no availability is promised"
         if target is None
@@ -51,12 +60,14 @@ def _matrix(case: Case, advice: Advice) -> Iterator[Rule]:
     yield Rule(
         group=group,
         rule="cost decides: a task below $100 needs no checkpoint",
+        follow=_word(not is_saved),
         applies=_word(task_usd < CHEAP_USD),
         answer=f"the price of a task (${task_usd:.3g}) does not decide; {_loss(advice)}",
     )
     yield Rule(
         group=group,
         rule="a task above $500 is worth saving inside a step",
+        follow=_word(best.strategy.is_streamed),
         applies=_word(task_usd > DEAR_USD),
         answer=f"a {case.unit} is worth ${task_usd / len(case.units):.3g}; token records buy "
         "recovery time, not money, and need a provider that continues a prefix",
@@ -64,6 +75,7 @@ def _matrix(case: Case, advice: Advice) -> Iterator[Rule]:
     yield Rule(
         group=group,
         rule="tasks under 5 minutes that may fail in part: snapshots on demand",
+        follow=_word(best.strategy.is_snapshot),
         applies=_word(case.work_s < SHORT_S),
         answer=f"a task takes {case.work_s:.4g} s; from scratch it redoes {case.work_s / 2:.4g} s "
         f"on average, {best.strategy.name} at P95 {_seconds(best.catch_up_s[1])}",
@@ -72,33 +84,39 @@ def _matrix(case: Case, advice: Advice) -> Iterator[Rule]:
 
 def _framework(case: Case, advice: Advice) -> Iterator[Rule]:
     group, best = "decision framework", advice.best
+    is_saved = best.mode != "none"
     has_effects = any(unit.is_effect for unit in case.units)
     limit_s = case.promise.max_recovery_s
     yield Rule(
         group=group,
-        rule="checkpoint: the state cannot be computed again",
-        applies=_word(has_effects or best.mode != "none"),
+        rule="checkpoint where the state cannot be computed again",
+        follow=_word(is_saved),
+        applies=_word(has_effects),
         answer="effects cannot be repeated, so what was done must be known"
         if has_effects
-        else f"it can: a task comes to {_money(advice.none)} without saves, {_money(best)} with",
+        else f"it can be, at a price: a task comes to {_money(advice.none)} without saves, "
+        f"{_money(best)} with {best.strategy.name}",
     )
     yield Rule(
         group=group,
-        rule="checkpoint: latency requirements are relaxed (30 s or more)",
+        rule="checkpoint where latency requirements are relaxed (30 s or more)",
+        follow=_word(is_saved),
         applies="unknown" if limit_s is None else _word(limit_s >= RELAXED_S),
         answer=f"saves block {best.overhead:.2%} of the work, so latency does not speak against "
         "them; a synchronous save that blocks longer than its cap would",
     )
     yield Rule(
         group=group,
-        rule="restart: continue from the newest point",
+        rule="restart where the process or its host fails",
+        follow=_word(is_saved),
         applies=_word(_share(case, Scope.PROCESS, Scope.HOST) > 0),
         answer=f"{_share(case, Scope.PROCESS, Scope.HOST):.0%} of failures are of the process or "
         "host; restart needs the same checkpoints as rollback, and loses nothing recorded",
     )
     yield Rule(
         group=group,
-        rule="rollback: consistency counts for more than recent work",
+        rule="rollback where consistency counts for more than recent work",
+        follow=_word(is_saved),
         applies=_word(_share(case, Scope.ROLLBACK) > 0),
         answer=f"{_share(case, Scope.ROLLBACK):.0%} of failures leave a wrong state; it is never "
         "faster than a restart, needs older checkpoints (keep at least 2), and passes over "
@@ -109,9 +127,11 @@ def _framework(case: Case, advice: Advice) -> Iterator[Rule]:
 def _verdicts(case: Case, advice: Advice) -> Iterator[Rule]:
     target, hourly = case.promise.availability, case.promise.breach_usd_per_hour
     best, limit_s = advice.best, case.promise.max_recovery_s
+    is_saved = best.mode != "none"
     yield Rule(
         group="must use",
         rule="availability of 99.95 % or more, or interruptions above $10,000 an hour",
+        follow=_word(is_saved),
         applies="unknown"
         if target is None and hourly is None
         else _word((target or 0) >= MUST_AVAILABILITY or (hourly or 0) > MUST_USD_PER_HOUR),
@@ -124,6 +144,7 @@ def _verdicts(case: Case, advice: Advice) -> Iterator[Rule]:
     yield Rule(
         group="with caution",
         rule="availability of 99.99 % or more: restoring alone cannot keep it",
+        follow=_word(any(check.name == "availability" for check in best.misses)),
         applies="unknown" if target is None else _word(target >= STANDBY_AVAILABILITY),
         answer=f"down {best.time_s * (1 - best.availability):.3g} s per task with the best way"
         + ("" if target is None else f", {best.time_s * (1 - target):.3g} s are allowed"),
@@ -131,7 +152,8 @@ def _verdicts(case: Case, advice: Advice) -> Iterator[Rule]:
     slowest = min((unit.seconds for unit in case.units), default=0.0)
     yield Rule(
         group="avoid",
-        rule="real-time work that must answer within 5 s",
+        rule="checkpoints in real-time work that must answer within 5 s",
+        follow=_word(not is_saved),
         applies="unknown" if limit_s is None else _word(limit_s <= REAL_TIME_S),
         answer="only synchronous checkpoints are ruled out: journal each "
         f"{case.unit} (shortest {slowest:.3g} s), checkpoint asynchronously; saves take "
@@ -154,6 +176,7 @@ def _principle(advice: Advice) -> Rule:
         group="principle",
         rule="recovery must cost less than the breach it avoids, times its chance of success",
         applies=applies,
+        follow="yes",
         answer=answer,
     )
 

@@ -8,7 +8,7 @@ import msgspec
 from holdfast.model.case import Case, Scope
 from holdfast.policy.advise.chain import floor
 from holdfast.policy.advise.intervals import Clamp, clamp, money
-from holdfast.policy.advise.options import GB, REPEATED, Option, made, strategies, weigh
+from holdfast.policy.advise.options import GB, REPEATED, Check, Option, made, strategies, weigh
 
 PRICES = {
     "gb_month_usd": "the price of a GB-month, so storage is free here",
@@ -91,10 +91,15 @@ def advise(case: Case) -> Advice:
     )
 
 
-def _order(option: Option) -> tuple[bool, int, float, float]:
-    """Nothing is worth an effect done twice; then limits count, then money, then room."""
+def _order(option: Option) -> tuple[bool, bool, float, int, float, float]:
+    """Nothing is worth an effect done twice; then limits count, then money, then time, then room.
+
+    Where no way keeps every limit, money decides, and what a breach costs is in it: to save nothing
+    keeps many limits, and is no answer to a promise that cannot be kept.
+    """
     is_twice = any(check.name == REPEATED for check in option.misses)
-    return is_twice, len(option.misses), option.total_usd, option.bytes
+    misses = len(option.misses)
+    return is_twice, bool(misses), option.total_usd, misses, option.time_s, option.bytes
 
 
 def best_interval(case: Case) -> float | None:
@@ -146,7 +151,9 @@ def _binding(options: Sequence[Option], least: float) -> str:
                     f" (its floor is {least:.3%}: failures that nothing recovers from bind, "
                     "not the interval)"
                 )
-            said.append(f"{limit_text(check.name, check.limit)} is kept by no way to save{rest}")
+            said.append(
+                f"{limit_text(check.name, check.limit)} is kept {_by(check, options)}{rest}"
+            )
         return "; ".join(said)
     cheaper = [each for each in options if each.total_usd < best.total_usd and each.misses]
     if not cheaper:
@@ -155,6 +162,17 @@ def _binding(options: Sequence[Option], least: float) -> str:
     broken = " and ".join(limit_text(each.name, each.limit) for each in first.misses)
     less = best.total_usd - first.total_usd
     return f"{broken}: without it, {first.strategy.name} would cost ${less:.3g} less per task"
+
+
+def _by(check: Check, options: Sequence[Option]) -> str:
+    """Which ways keep a limit that the best one misses; the cheapest of them is named."""
+    keeping = [each for each in options if check.name not in {miss.name for miss in each.misses}]
+    if not keeping:
+        return "by no way to save"
+    first = min(keeping, key=lambda each: each.total_usd)
+    more = first.total_usd - options[0].total_usd
+    price = f" (${more:.3g} more per task)" if more > 0 else ""
+    return f"by {first.strategy.name}{price}, which misses others"
 
 
 def limit_text(name: str, limit: float) -> str:
@@ -179,7 +197,7 @@ def _why(case: Case, best: Option, interval_s: float | None, bounds: Sequence[Bo
     unit_s = case.work_s / len(case.units)
     name = best.strategy.name
     if best.mode == "none":
-        return f"{name}: what failures cost here is less than any way to save"
+        return f"{name}: {_why_nothing(case, best)}"
     if best.interval_s is None:
         return (
             f"{name}: every {case.unit} is recorded, and going through recorded ones again takes "
@@ -188,6 +206,12 @@ def _why(case: Case, best: Option, interval_s: float | None, bounds: Sequence[Bo
     tight = min(bounds, key=lambda bound: bound.high_s, default=None)
     if interval_s is None or not math.isfinite(interval_s):
         reason = "nothing is known to fail, so saves cost little and lose nothing"
+    elif interval_s <= unit_s < best.interval_s:
+        reason = (
+            f"of the intervals tried it costs least; the interval that costs least by itself is "
+            f"{interval_s:.3g} s, less than one {case.unit} ({unit_s:.3g} s), but failures here "
+            "cost nearly the same after more work"
+        )
     elif interval_s <= unit_s:
         reason = (
             f"the interval that costs least is {interval_s:.3g} s, less than one {case.unit} "
@@ -205,3 +229,14 @@ def _why(case: Case, best: Option, interval_s: float | None, bounds: Sequence[Bo
                 f"a {tight.cause} failure leaves"
             )
     return f"{name}: {reason}"
+
+
+def _why_nothing(case: Case, best: Option) -> str:
+    if not case.per_second:
+        return "nothing fails here, so every save is in vain"
+    if not best.total_usd:
+        return (
+            "nothing here has a price and no limit asks for saves, and a task takes the least time "
+            "without; say what the work and a breach cost"
+        )
+    return "what failures cost here is less than any way to save"
