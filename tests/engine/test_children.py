@@ -324,6 +324,36 @@ def test_cancelling_a_parent_at_work_stops_it_and_its_child(stage: Stage) -> Non
     assert ("cancelled", "cancelled") == (stage.info().status, stage.info("kid").status)
 
 
+def nap() -> None:
+    time.sleep(0.05)
+
+
+@pytest.mark.parametrize("quick", [False, True])
+def test_a_child_that_comes_after_the_cancelling_of_its_parent_is_not_carried_out(
+    stage: Stage, *, quick: bool
+) -> None:
+    """One that waits for its turn is not begun; one that began in between is cancelled too."""
+
+    @holdfast.agent
+    def kid(run: holdfast.Run, nth: int) -> None:
+        if nth == 0:
+            with stage.open() as other:
+                other.cancel(RUN)
+        until = time.monotonic() + 30
+        while time.monotonic() < until and not (quick and nth == 0):
+            run.call(nap)
+
+    @holdfast.agent
+    def parent(run: holdfast.Run) -> None:
+        run.children([(kid, nth) for nth in range(4)], limit=1)
+
+    error = stage.fault(parent)
+
+    assert isinstance(error, holdfast.Cancelled)
+    statuses = [str(stage.info(id_).status) for id_ in (RUN, *ids(stage))]
+    assert ["cancelled", *(["finished"] if quick else []), "cancelled"] == statuses
+
+
 class Shop:
     """A parent that lets a child pay; after a rollback it is asked for again, maybe otherwise."""
 

@@ -95,7 +95,8 @@ def _saving(pace: Pace) -> list[tuple[str, str]]:
     said = [] if pace.checkpoint is None else [str(pace.checkpoint)]
     said += [f"{name}: {cadence}" for name, cadence in (pace.snapshot or {}).items()]
     kept = pace.durability or DURABLE
-    lost = "" if kept == DURABLE else f"{kept}: a crash may lose {LOSES[kept]}"
+    loses = "loses" if kept == DURABLE else "may lose"
+    lost = f"{kept}: a crash {loses} {LOSES[kept]}"
     return [("saved", ", ".join(said)), ("durability", lost)]
 
 

@@ -169,6 +169,7 @@ def _carry(host: Host, each: _Child, held_s: float) -> Recorded:
             spec = StepSpec(fn=each.wanted.agent.fn, shape=each.wanted.agent.shape)
             return (yield from raise_again(spec, each.here, entry))
         return session.replay(each.record)
+    session.refuse_if_stopped()  # It may have waited for its turn while the run was cancelled.
     origin = yield from _spawn(each, entry)
     began = session.clock.monotonic()
     order = _order(each, origin)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from holdfast.clock import Clock
 from holdfast.engine.session import Session
-from holdfast.errors import HoldfastError, RunStopped, StoreError
+from holdfast.errors import Cancelled, HoldfastError, RunStopped, StoreError
 from holdfast.store.leases import BEAT_S, Leases
 
 TICK_S = 0.047
@@ -75,13 +75,21 @@ class Housekeeper:
             self._wake.clear()
 
     def _stop_asked(self, sessions: Iterable[Session]) -> None:
-        """Have runs that somebody cancelled, or wants to hold, stop at their next call."""
+        """Have runs that somebody cancelled, or wants to hold, stop at their next call.
+
+        A child that began after its parent had been called off is called off with it.
+        """
         with contextlib.suppress(StoreError):  # The commits of the run say so themselves.
-            asked = self._asked()
-            for session in sessions:
-                why = asked.get(session.writer.run.row.no)
+            asked, called_off = self._asked(), set[str]()
+            for session in sessions:  # A parent stands before its children.
+                run, why = session.writer.run, asked.get(session.writer.run.row.no)
+                origin = run.body.origin
+                if origin is not None and origin.is_child and origin.run in called_off:
+                    why = Cancelled
                 if why is not None:
                     session.stop(why(session.id))
+                if why is Cancelled:
+                    called_off.add(session.id)
 
     def _spill(self, session: Session) -> None:
         """Have what streams gave a while ago recorded, so that slow ones can be followed."""
