@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 import holdfast
-from holdfast.model.journal import Intended, Kept, Started, TurnEnded
+from holdfast.model.journal import Answer, Intended, Kept, Resumed, Started, TurnEnded
+from holdfast.policy.adaptive import Learnt, learnt_of
 from holdfast.testing.fakes import ManualClock
 from tests.engine.kit import RUN, Crash, Stage, World
 
@@ -396,3 +397,22 @@ def test_an_adaptive_cadence_weighs_money_once_it_knows_how_long_turns_take(
 
     assert [] == before
     assert is_saved == bool([turn for turn in marked(stage) if turn < 5])
+
+
+def test_what_saves_and_restarts_cost_is_learnt_from_the_journal(stage: Stage) -> None:
+    cadence = holdfast.adaptive() | holdfast.every(turns=1)
+    stage.die(talker(_die_in_turn_1, checkpoint=cadence))
+    stage.live(talker(two_steps, checkpoint=cadence))
+
+    journal = stage.journal()
+    learnt = learnt_of(journal, failures=1, worked_s=5.0)
+
+    with stage.open() as store:
+        blocked_ms = [point.blocked_ms or 0.0 for point in store.checkpoints(RUN)]
+    [resumed] = [entry for entry in journal if isinstance(entry, Resumed)]
+    answers = [entry for entry in journal if isinstance(entry, Answer)]
+    after = next(entry for entry in answers if entry.at >= resumed.at)
+    assert (1, 5.0) == (learnt.failures, learnt.worked_s)
+    assert sum(blocked_ms) / len(blocked_ms) / 1000 == pytest.approx(learnt.save_s)
+    assert after.at - after.took_s - resumed.at == pytest.approx(learnt.restore_s)
+    assert Learnt(failures=0, worked_s=0.0) == learnt_of([], failures=0, worked_s=0.0)

@@ -18,9 +18,9 @@ from holdfast.engine.save import seal
 from holdfast.engine.session import Session
 from holdfast.engine.validate import first_fault
 from holdfast.model.cadence import ASYNC, BOUND_S, DURABLE, Pace, never
-from holdfast.model.journal import Kept, Saved, TurnEnded
+from holdfast.model.journal import Entry, Kept, Saved, TurnEnded
 from holdfast.policy import adaptive
-from holdfast.policy.adaptive import Learnt, limits_of, value_of
+from holdfast.policy.adaptive import learnt_of, limits_of, value_of
 from holdfast.policy.cadence import (
     TIGHT,
     Controller,
@@ -203,7 +203,7 @@ def _controller(session: Session) -> Controller:
     """What learns the best interval; it begins with what the run's own history says."""
     run = session.writer.run
     worked_s = max(0.0, session.clock.now() - run.body.created)
-    learnt = Learnt(failures=run.row.epoch - 1, worked_s=worked_s)
+    learnt = learnt_of(_entries(session), failures=run.row.epoch - 1, worked_s=worked_s)
     sla = session.care.sla
     return adaptive.Controller(
         session.clock.monotonic(),
@@ -215,9 +215,7 @@ def _controller(session: Session) -> Controller:
 
 def _turn_s(session: Session) -> float | None:
     """How long a turn of the run has taken so far; None before one has ended."""
-    rows = () if session.history is None else session.history.rows
-    entries = [entry for placed in rows for entry in placed.row.entries]
-    ends = [entry for entry in entries if isinstance(entry, TurnEnded)]
+    ends = [entry for entry in _entries(session) if isinstance(entry, TurnEnded)]
     if not ends:
         return None
     return max(0.0, ends[-1].at - session.writer.run.body.created) / (ends[-1].turn + 1)
@@ -227,9 +225,14 @@ def _last(session: Session) -> Progress:
     """How far the run was at its newest checkpoint, as its journal says; its clock begins now."""
     now = session.clock.monotonic()
     found = Progress(now=now)
-    for placed in () if session.history is None else session.history.rows:
-        for entry in placed.row.entries:
-            if isinstance(entry, TurnEnded | Saved | Kept) and entry.mark is not None:
-                tokens = (entry.used.tokens_in or 0) + (entry.used.tokens_out or 0)
-                found = Progress(steps=entry.steps, tokens=tokens, now=now)
+    for entry in _entries(session):
+        if isinstance(entry, TurnEnded | Saved | Kept) and entry.mark is not None:
+            tokens = (entry.used.tokens_in or 0) + (entry.used.tokens_out or 0)
+            found = Progress(steps=entry.steps, tokens=tokens, now=now)
     return found
+
+
+def _entries(session: Session) -> Iterator[Entry]:
+    """What the run's newest rows hold, where it had lives before this one."""
+    for placed in () if session.history is None else session.history.rows:
+        yield from placed.row.entries

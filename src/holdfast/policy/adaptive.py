@@ -7,9 +7,11 @@ moved by more than a factor of sqrt(2): less is not worth it. No clock is read h
 """
 
 import math
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from holdfast.model.journal import Answer, Entry, Happened, Kept, Resumed, Saved, TurnEnded
 from holdfast.model.limits import SLA, dollars, seconds
 from holdfast.policy.advise.intervals import FLAT, Clamp, clamp, money
 
@@ -29,6 +31,35 @@ class Learnt(msgspec.Struct, frozen=True, kw_only=True):
     worked_s: float = 0.0
     save_s: float | None = None
     restore_s: float | None = None
+
+
+def learnt_of(entries: Iterable[Entry], *, failures: int, worked_s: float) -> Learnt:
+    """What the journal of a run says of its saves, and of its restarts up to their first new call.
+
+    The newest count as much as they do in an average that moves.
+    """
+    saves: list[float] = []
+    restores: list[float] = []
+    resumed_at: float | None = None
+    for entry in entries:
+        match entry:
+            case TurnEnded() | Saved() | Kept() if entry.mark is not None:
+                saves.append(entry.mark.blocked_s)
+            case Resumed() if entry.facts is not None:
+                resumed_at = entry.at
+            case Answer() | Happened() if resumed_at is not None:
+                restores.append(max(0.0, entry.at - entry.took_s - resumed_at))
+                resumed_at = None
+            case _:
+                pass
+    return Learnt(
+        failures=failures, worked_s=worked_s, save_s=_recent(saves), restore_s=_recent(restores)
+    )
+
+
+def _recent(values: Sequence[float]) -> float | None:
+    newest = values[-MEMORY:]
+    return math.fsum(newest) / len(newest) if newest else None
 
 
 class Value(msgspec.Struct, frozen=True, kw_only=True):
