@@ -302,6 +302,7 @@ def test_a_stream_is_a_span_in_each_life_and_only_new_tokens_are_usage(
         for each in new
     ]
     [replayed] = [each for each in streams if each["holdfast.replayed"]]
+    assert 1 == replayed["holdfast.step.index"]
     assert not [key for key in replayed if "usage" in key]
 
 

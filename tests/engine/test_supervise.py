@@ -15,6 +15,7 @@ import pytest
 import holdfast
 from holdfast.model.journal import Decided, Started
 from tests.engine.kit import RUN, Stage
+from tests.engine.test_spans import attributes, collected, named
 
 HERE = Path(__file__).parent
 
@@ -323,3 +324,8 @@ def test_what_is_said_of_the_saving_of_a_supervised_run_holds_in_every_life(
         points = store.checkpoints(RUN)
     assert [1, 3] == [p.turn for p in points if p.kind == "checkpoint"]
     assert [0, 1, 2, 3] == [p.turn for p in points if p.kind == "snapshot"]
+    lives = [attributes(span) for span in named(collected(stage), "invoke_agent")]
+    told = ("class", "action", "attempt", "outcome")
+    assert [("crash", "restart", nth, "recovered") for nth in (1, 2)] == [
+        tuple(life[f"holdfast.recovery.{name}"] for name in told) for life in lives[1:]
+    ]

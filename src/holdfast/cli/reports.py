@@ -124,7 +124,8 @@ def cost(found: Cost) -> list[Grid | str]:
     if rows:
         told.append(Grid(columns=columns, rows=rows, right=frozenset(columns[1:])))
     runs, restarts = plural(found.runs, "run"), plural(found.restarts, "restart")
-    total = f"{_tokens(found.saved) or '0'} tokens, {_usd(found.saved) or 'unknown'} dollars"
+    tokens = _tokens(found.saved)
+    total = f"{tokens or '0'} tokens, {_usd(found.saved) or ('unknown' if tokens else '0')} dollars"
     told.append(f"{runs}, {restarts}; not spent again because of replay: {total}")
     if any(each.priced_today for each in found.models):
         told.append("some answers recorded no price: today's is taken (usage=holdfast.priced)")

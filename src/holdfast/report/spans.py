@@ -11,7 +11,7 @@ from opentelemetry import trace
 from opentelemetry.context import Context
 from opentelemetry.trace import Link, Span, SpanContext, SpanKind, Status, StatusCode, Tracer
 
-from holdfast.model.branches import Forked, RolledBack, Settled
+from holdfast.model.branches import RolledBack
 from holdfast.model.ids import Point, branch_of, row_id, seq_of
 from holdfast.model.journal import (
     Answer,
@@ -48,7 +48,10 @@ from holdfast.report.traced import (
     again,
     asked_of,
     checkpointed,
+    decided,
     doubtful,
+    is_point,
+    retried,
     streamed,
     turn_of,
 )
@@ -172,7 +175,7 @@ class _Telling:
         for index, entry in enumerate(placed.row.entries):
             if isinstance(entry, Redone):
                 break
-            if _is_point(entry) and line.grown_from is not None:
+            if is_point(entry) and line.grown_from is not None:
                 home = row_id(branch_of(line.grown_from[0]), seq_of(placed.id))
                 self._points[self._branch].append((home, index))
         dropped = [told for entry, told in self._turn if not isinstance(entry, Happened | Declined)]
@@ -194,12 +197,12 @@ class _Telling:
             case RolledBack():
                 self._turn = []
             case Decided():
-                self._at, self._decided = entry.at, entry
+                self._judged(entry)
             case Finished() | Failed():
                 self._ended(entry)
             case _:
                 self._called(entry)
-        if _is_point(entry):
+        if is_point(entry):
             self._points[self._branch].append(at)
 
     def _called(self, entry: Entry) -> None:
@@ -229,13 +232,20 @@ class _Telling:
         if isinstance(entry, Resumed):
             told["holdfast.recovery.attempt"] = entry.epoch - 1
             if self._decided is not None:
-                told["holdfast.recovery.class"] = str(self._decided.failure.kind)
-                told["holdfast.recovery.action"] = str(self._decided.decision.action)
+                told |= decided(self._decided)
             self._due = [told for _, told in (*self._outside, *self._turn)]
         self._decided = None
         links = [] if self._before is None else [self._before]
         name = f"{AGENT} {self._body.agent}"
         self._life = self._to.begin(name, told, self._at, parent=self._root, links=links)
+
+    def _judged(self, entry: Decided) -> None:
+        """Of the next life or, where a supervisor decided, of the one that has just begun."""
+        self._at = entry.at
+        if entry.by == "run" or self._life is None:
+            self._decided = entry
+        else:
+            self._life.set_attributes(decided(entry))
 
     def _ended(self, entry: Finished | Failed) -> None:
         self._at = entry.at
@@ -307,7 +317,7 @@ class _Telling:
 
     def _remember(self, entry: Told | None, call: Call, told: Asked) -> None:
         """A restart answers it from the record: in the open turn, or outside turns."""
-        told.attributes.update(turn_of(call))
+        told.attributes.update(self._place(), **turn_of(call))
         if isinstance(call.scope, int) and call.scope < 0:
             self._outside.append((entry, told))
         elif isinstance(call.scope, int):
@@ -325,9 +335,8 @@ class _Telling:
         told: dict[str, Value] = {
             **self._common(asked.operation),
             **({} if call is None else turn_of(call)),
+            **self._place(),
             **asked.attributes,
-            "holdfast.branch.id": self._branch,
-            "holdfast.step.index": self._steps,
             "holdfast.replayed": is_replayed,
         }
         kind = SpanKind.CLIENT if asked.operation == CHAT else SpanKind.INTERNAL
@@ -356,14 +365,10 @@ class _Telling:
 
     def _retried(self, entry: Retried) -> None:
         self._at = entry.at
-        told: dict[str, Value] = {
-            "error.type": entry.failure.sign.rpartition(".")[2],
-            "holdfast.recovery.class": str(entry.failure.kind),
-            "holdfast.recovery.action": str(entry.decision.action),
-            "holdfast.recovery.attempt": entry.attempt,
-            "gen_ai.tool.name": entry.call.name,
-        }
-        (self._life or self._root).add_event("holdfast.retry", told, _ns(entry.at))
+        (self._life or self._root).add_event("holdfast.retry", retried(entry), _ns(entry.at))
+
+    def _place(self) -> dict[str, Value]:
+        return {"holdfast.branch.id": self._branch, "holdfast.step.index": self._steps}
 
     def _common(self, operation: str) -> dict[str, Value]:
         return {
@@ -375,14 +380,6 @@ class _Telling:
     def _fail(self, span: Span, kind: str) -> None:
         span.set_status(Status(StatusCode.ERROR))
         span.set_attribute("error.type", kind)
-
-
-def _is_point(entry: Entry) -> bool:
-    """Whether the next checkpoint has it as its parent."""
-    if isinstance(entry, Forked | Settled):
-        return entry.turn >= 0
-    is_whole = isinstance(entry, Saved | Kept) and entry.only is None
-    return is_whole or isinstance(entry, TurnEnded | Finished)
 
 
 def _place(call: Call) -> str:

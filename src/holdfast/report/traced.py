@@ -8,16 +8,21 @@ from typing import TypeAlias
 
 import msgspec
 
+from holdfast.model.branches import Forked, Settled
 from holdfast.model.ids import Point, point_id
 from holdfast.model.journal import (
     LEFT,
     Answer,
     Call,
+    Decided,
     Declined,
+    Entry,
     Error,
+    Finished,
     Happened,
     Kept,
     Raised,
+    Retried,
     Saved,
     Streamed,
     TurnEnded,
@@ -152,6 +157,32 @@ def turn_of(call: Call) -> dict[str, Value]:
     """The turn that a call is of, where it is of one."""
     is_turn = isinstance(call.scope, int) and call.scope >= 0
     return {"holdfast.turn.index": call.scope} if is_turn else {}  # type: ignore[dict-item]
+
+
+def decided(entry: Decided | Retried) -> dict[str, Value]:
+    """What a failure was taken for, and what was done about it."""
+    return {
+        "holdfast.recovery.class": str(entry.failure.kind),
+        "holdfast.recovery.action": str(entry.decision.action),
+    }
+
+
+def retried(entry: Retried) -> dict[str, Value]:
+    """A call that failed and was made again in place."""
+    return {
+        **decided(entry),
+        "error.type": entry.failure.sign.rpartition(".")[2],
+        "holdfast.recovery.attempt": entry.attempt,
+        "gen_ai.tool.name": entry.call.name,
+    }
+
+
+def is_point(entry: Entry) -> bool:
+    """Whether the next checkpoint has it as its parent."""
+    if isinstance(entry, Forked | Settled):
+        return entry.turn >= 0
+    is_whole = isinstance(entry, Saved | Kept) and entry.only is None
+    return is_whole or isinstance(entry, TurnEnded | Finished)
 
 
 def _tool(call: Call) -> dict[str, Value]:
