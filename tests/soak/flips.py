@@ -5,9 +5,7 @@ explain, and one in `JUDGED_IN_FULL` of the rest, is opened, restored point by p
 """
 
 import contextlib
-import os
 import random
-import sqlite3
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,18 +13,16 @@ from pathlib import Path
 from holdfast.errors import Damaged
 from holdfast.store.chain import Hashed
 from holdfast.store.chunks import CHUNK_BYTES_MIN, Chunks
+from tests.corruption.believed import believed
 from tests.corruption.glance import Healthy, Look, healthy
+from tests.corruption.poke import poked
 from tests.corruption.scene import Scene, build
 from tests.corruption.trial import Contents, Patient, Verdict, contents, judge
 from tests.soak.part import Outcome, Part, Trial, main, memory
-from tests.soak.poke import poked
 
 SECTOR = 512
 JUDGED_IN_FULL = 512
 """Of flips that a quick look explains, one in so many is read in full all the same."""
-
-_BELIEVED = slice(16, 32)
-"""In the index of a log: how many frames, of how many pages, and their checksum."""
 
 
 class Store:
@@ -73,45 +69,26 @@ class Database:
 class Log:
     """Bits of the write-ahead log. A log only chooses which pages count: same pages, same store."""
 
-    def __init__(self, scene: Scene, folder: Path) -> None:
+    def __init__(self, scene: Scene, folder: Path, stack: contextlib.ExitStack) -> None:
         self._store = Store(scene.killed, folder / "killed")
-        self.data = self._store.patient.data("store.db-wal")
+        patient = self._store.patient
+        self.data = patient.data("store.db-wal")
         self._seen: dict[bytes, Verdict] = {}
-        self._file = folder / "log" / "store.db"
-        self._file.parent.mkdir()
-        self._file.write_bytes(self._store.patient.data("store.db"))
-        self._wal = self._file.with_name("store.db-wal")
+        self._believed = stack.enter_context(
+            believed(folder / "log", patient.data("store.db"), self.data)
+        )
 
     def sector(self, number: int) -> Outcome:
         """Every bit of one sector."""
         found = Outcome()
-        self._wal.write_bytes(self.data)
-        with self._wal.open("r+b", buffering=0) as wal:
-            for bit in _bits(self.data, number):
-                place = bit >> 3
-                os.pwrite(wal.fileno(), bytes([self.data[place] ^ 1 << (bit & 7)]), place)
-                pages = self._pages()
-                os.pwrite(wal.fileno(), self.data[place : place + 1], place)
-                if pages not in self._seen:
-                    judged = self._store.judge("store.db-wal", _flipped(self.data, bit))
-                    self._seen[pages] = judged
-                    found.counts["read in full"] += 1
-                _add(found, "log", bit, self._seen[pages], is_full=False)
+        for bit in _bits(self.data, number):
+            pages = self._believed.after(bit)
+            if pages not in self._seen:
+                judged = self._store.judge("store.db-wal", _flipped(self.data, bit))
+                self._seen[pages] = judged
+                found.counts["read in full"] += 1
+            _add(found, "log", bit, self._seen[pages], is_full=False)
         return found
-
-    def _pages(self) -> bytes:
-        """Which part of the log SQLite believes, as its index says; it may write neither file."""
-        index = self._file.with_name("store.db-shm")
-        index.unlink(missing_ok=True)
-        try:
-            with contextlib.closing(
-                sqlite3.connect(f"file:{self._file}?mode=ro", uri=True)
-            ) as link:
-                link.execute("PRAGMA schema_version").fetchall()
-                believed = index.read_bytes()[_BELIEVED]
-                return believed if any(believed[:4]) else b"nothing"
-        except sqlite3.Error as error:
-            return str(error).encode()
 
 
 class Held:
@@ -182,7 +159,7 @@ def trials(seed: str) -> Iterator[Trial]:
         scene = build(folder)
         files: list[Database | Log | Value] = [
             Value(seed),
-            Log(scene, folder),
+            Log(scene, folder, stack),
             Database(scene, folder, seed, stack),
         ]
         sectors = [(file, n) for file in files for n in range(-(-len(file.data) // SECTOR))]

@@ -142,7 +142,7 @@ def test_without_numpy_a_stored_array_says_what_to_import() -> None:
         [sys.executable, "-c", code, stored], check=True, capture_output=True, text=True
     )
 
-    assert "`import numpy` before reading it" in done.stdout
+    assert "`import numpy` first" in done.stdout
 
 
 class Parser:
