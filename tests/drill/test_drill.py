@@ -378,7 +378,17 @@ def test_a_file_without_results_is_refused(
     assert "holds no results of a drill" in capsys.readouterr().err
 
 
-def test_a_form_that_there_is_not_is_refused(clinic: Clinic) -> None:
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (("--as", "poem"), "--as takes table, markdown or html, not 'poem'"),
+        (("--as", "html", "-o", "json"), "--as html and -o json ask for two forms"),
+    ],
+)
+def test_a_form_that_there_is_not_is_refused(
+    clinic: Clinic, capsys: pytest.CaptureFixture[str], asked: tuple[str, ...], said: str
+) -> None:
     Log(clinic.folder / "r.jsonl").add(HEAD)
 
-    assert 2 == main(["drill", "report", str(clinic.folder / "r.jsonl"), "--as", "poem"])
+    assert 2 == main(["drill", "report", str(clinic.folder / "r.jsonl"), *asked])
+    assert said in capsys.readouterr().err

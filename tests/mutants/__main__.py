@@ -1,6 +1,7 @@
 """`make mutants`: plant every fault, print who noticed, and fail where nobody did."""
 
 import argparse
+import datetime as dt
 import random
 import sys
 import tempfile
@@ -9,9 +10,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import SimpleQueue
 
+from tests.mutants import page
 from tests.mutants.mutant import Mutant
 from tests.mutants.plant import Plot, Verdict
 from tests.mutants.table import FAULTS, MUTANTS, NO_CODE
+from tests.soak.part import commit
 
 WORKERS = 2
 
@@ -22,16 +25,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", help="mutants whose fault or name contains this text")
     parser.add_argument("--count", type=int, help="so many of them, drawn by --seed")
     parser.add_argument("--seed", default="1")
+    parser.add_argument("--page", type=Path, help="write the table there too; only of all of them")
     asked = parser.parse_args(arguments)
     chosen = [each for each in MUTANTS if (asked.only or "") in f"{each.fault} {each.name}"]
     if asked.count:
         chosen = random.Random(asked.seed).sample(chosen, min(asked.count, len(chosen)))  # noqa: S311 a seed, not a secret
+    if asked.page and len(chosen) < len(MUTANTS):
+        parser.error("--page is for all of them: leave out --only and --count")
     if not chosen:
         parser.error(f"no planted fault is called {asked.only!r}")
     with tempfile.TemporaryDirectory() as folder:
         is_healthy, verdicts = try_all(chosen, Path(folder))
     for fault, why in NO_CODE.items() if asked.only is None else ():
         _say(f"-                  {fault}: {why}")
+    if asked.page:
+        day = dt.datetime.now(dt.UTC).date()
+        asked.page.write_text(page.text(verdicts, commit(), day), encoding="utf-8")
     return conclude(verdicts, is_healthy=is_healthy)
 
 

@@ -1,5 +1,6 @@
 """Every planted fault fits the source and has its test; some are planted each time."""
 
+import datetime as dt
 import os
 import random
 import subprocess
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.mutants import page
 from tests.mutants.__main__ import conclude, main, try_all
 from tests.mutants.mutant import Mutant, mutant
 from tests.mutants.plant import ROOT, Verdict, misfits
@@ -86,6 +88,26 @@ def test_one_survivor_or_one_sick_test_fails_the_gate(
     ]
 
     assert status == conclude(verdicts, is_healthy=is_healthy)
+
+
+def test_the_page_tells_who_noticed_and_who_did_not() -> None:
+    killed = Verdict(mutant=MUTANTS[0], is_killed=True, why="assert 1 | 2", took_s=0.0)
+    missed = Verdict(mutant=MUTANTS[-1], is_killed=False, why="nobody noticed", took_s=0.0)
+
+    told = page.text([missed, killed], "abc", dt.date(2026, 11, 16))
+
+    assert "**1 of 2** noticed, 2 of 45 kinds; commit abc, 2026-11-16." in told
+    assert f"| {killed.mutant.fault} | {killed.mutant.name} |" in told
+    assert "`assert 1 ¦ 2` |" in told
+    assert "`SURVIVED: nobody noticed` |" in told
+    assert told.index(killed.mutant.name) < told.index(missed.mutant.name)
+
+
+def test_a_page_of_a_part_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--only", "no dir fsync", "--page", "page.md"])
+
+    assert "--page is for all of them" in capsys.readouterr().err
 
 
 def test_a_part_that_nothing_is_called_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

@@ -207,7 +207,7 @@ def _begun(part: Part, seed: str, folder: Path | None) -> Record:
 def _save(record: Record, folder: Path | None) -> None:
     if folder is None:
         return
-    record.commit, record.machine = _commit(), machine()
+    record.commit, record.machine = commit(), machine()
     record.on = time.strftime("%Y-%m-%d", time.gmtime())
     folder.mkdir(exist_ok=True)
     new = folder / f"{record.name}.part"
@@ -215,7 +215,8 @@ def _save(record: Record, folder: Path | None) -> None:
     new.replace(folder / f"{record.name}.json")
 
 
-def _commit() -> str:
+def commit() -> str:
+    """The commit that is tried, in short."""
     asked = ["git", "rev-parse", "--short=10", "HEAD"]
     found = subprocess.run(asked, cwd=ROOT, check=False, capture_output=True, text=True)
     return found.stdout.strip() or "unknown"

@@ -110,7 +110,7 @@ def _bars(kinds: Sequence[Kind]) -> str:
     """Median and P95 of each kind of fault."""
     shown = [each for each in kinds if each.p95_s is not None]
     most = max((each.p95_s or 0.0 for each in shown), default=0.0) or 1.0
-    left, room = 110, WIDTH - 200
+    left, room = 140, WIDTH - 290  # A name before each bar, its times behind it.
     parts = []
     for n, each in enumerate(shown):
         y = n * (BAR + GAP)

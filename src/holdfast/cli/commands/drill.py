@@ -160,6 +160,8 @@ def report(
         put(pages[form](card).rstrip("\n"))
     elif form == "table":
         show(card, how, None)
+    elif form in pages:
+        raise UsageError(f"--as {form} and -o {how} ask for two forms; say one of them")
     else:
         msg = f"--as takes table, markdown or html, not {form!r}; for JSON say -o json alone"
         raise UsageError(msg)
