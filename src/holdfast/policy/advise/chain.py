@@ -18,6 +18,8 @@ from holdfast.model.case import Cause, Promise, Scope, Strategy, Unit
 from holdfast.policy.advise.places import Return, returns, saves
 from holdfast.policy.advise.tail import Incident, Tail, excess_s
 
+DIGITS = 9
+"""Times that differ by less than a nanosecond are one."""
 VISITS_MAX = 1e250
 """Beyond this a run practically never comes to its end."""
 
@@ -166,17 +168,22 @@ class Chain:
     def _incidents(self, visits: Sequence[float]) -> list[Incident]:
         if self._found is not None and self._found[0] is visits:
             return self._found[1]
-        found = []
+        # Units that are alike make like incidents: those are one, with the weight of all.
+        weights: dict[tuple[float, float, float], float] = {}
         starts, exposed, fails = self.starts, self.exposed, self.fails
         for cause, share, row in zip(self.causes, self.shares, self.returns, strict=True):
             if not cause.p_recovered:
                 continue
             weigh, detect_s = share * cause.p_recovered, cause.detect_s
             for unit, (to, restore_s) in enumerate(row):
-                down_s = detect_s + restore_s
+                redo_s = round(starts[unit] - starts[to], DIGITS)
+                alike = detect_s + restore_s, redo_s, exposed[unit]
                 weight = visits[unit] * fails[unit] * weigh
-                begins_s = down_s + starts[unit] - starts[to]
-                found.append(Incident(weight, down_s, begins_s, exposed[unit]))
+                weights[alike] = weights.get(alike, 0.0) + weight
+        found = [
+            Incident(weight, down_s, down_s + redo_s, spread_s)
+            for (down_s, redo_s, spread_s), weight in weights.items()
+        ]
         self._found = visits, found
         return found
 
