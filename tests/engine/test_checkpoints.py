@@ -404,6 +404,26 @@ def test_a_name_without_a_point_is_refused(stage: Stage, name: str, why: str) ->
     assert "--checkpoints" in str(caught.value)
 
 
+def test_the_turn_in_which_the_run_ended_is_its_end(stage: Stage) -> None:
+    @holdfast.agent
+    def agent(run: holdfast.Run) -> None:
+        for turn in run.turns():
+            run.state["turn"] = turn
+            if turn == 2:
+                return
+
+    stage.live(agent)
+
+    with stage.open() as store:
+        listed = store.checkpoints(RUN, every_turn=True)
+        assert [point.id for point in listed] == [
+            store.restore(f"{RUN}@{point.turn}")[0].id for point in listed
+        ]
+        assert store.restore(RUN) == store.restore(f"{RUN}@2")
+        with pytest.raises(holdfast.UsageError, match="is the end of run"):
+            store.fork(RUN, at=2)
+
+
 @pytest.mark.parametrize("name", [None, 3, ("run", 1)])
 def test_what_is_no_name_of_a_point_is_refused(stage: Stage, name: Any) -> None:  # noqa: ANN401 anything
     stage.live(Talk(2).agent)

@@ -123,8 +123,9 @@ def test_turns_are_found_or_missed_rightly_when_most_of_a_run_was_collected(stag
                 missed[turn] = str(error)
             else:
                 assert (turn, {"note": text(f"turn {turn}", 600)}) == (point.turn, state)
-        with pytest.raises(holdfast.UnknownCheckpoint, match=f"turn {LONG} .* has not ended"):
-            store.restore(f"{RUN}@{LONG}")
+        assert {"note": text(f"turn {LONG}", 600)} == store.restore(f"{RUN}@{LONG}")[1]
+        with pytest.raises(holdfast.UnknownCheckpoint, match=f"turn {LONG + 1} .* has not ended"):
+            store.restore(f"{RUN}@{LONG + 1}")
     assert 2 < len(kept) < LONG // 10
     assert kept.isdisjoint(missed)
     assert len(missed) > LONG // 2

@@ -197,7 +197,9 @@ class Points:
         is_past = False  # A later turn has ended, so this one had; if it is missing, gc took it.
         for placed in rows_from_turn(self._reader, run.row.head, turn):
             for index, entry in _places(placed):
-                if isinstance(entry, TurnEnded | Forked | Settled) and entry.turn == turn:
+                # Of the turn in which the run ended, its end is the only point.
+                at = placed.row.turn if isinstance(entry, Finished) else entry.turn
+                if not isinstance(entry, Saved | Kept) and at == turn:
                     found = placed.id, index
                 is_past = is_past or (isinstance(entry, TurnEnded) and entry.turn > turn)
             if is_past:
