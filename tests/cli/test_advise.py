@@ -366,10 +366,15 @@ def test_a_store_that_has_seen_nothing_says_what_is_missing(shop: Shop) -> None:
     absent = shop("advise", "--from-store")
     shop("run", "shop:broken", "--id", "failed")
     empty = shop("advise", "--from-store")
+    idle = "import holdfast\n@holdfast.agent\ndef idle(run): return 1\n"
+    (shop.folder / "idle.py").write_text(idle)
+    shop("run", "idle:idle", "--id", "idle")
+    called = shop("advise", "--from-store")
 
     assert 3 == absent.status
-    assert 2 == empty.status
+    assert (2, 2) == (empty.status, called.status)
     assert "no run in it has finished yet" in empty.err
+    assert "the runs that finished in it made no call" in called.err
 
 
 def test_json_lines_are_one_strategy_each(capsys: pytest.CaptureFixture[str]) -> None:

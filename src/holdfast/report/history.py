@@ -68,7 +68,10 @@ def case_of(opened: Opened) -> Case:
     ]
     whole = [run for run in runs if run.is_finished and run.units]
     if not whole:
-        raise BadCase(where, "no run in it has finished yet, so nothing is known of its work")
+        some = "no run in it has finished yet"
+        if any(run.is_finished for run in runs):
+            some = "the runs that finished in it made no call (a step, an effect, a stream)"
+        raise BadCase(where, f"{some}, so nothing is known of its work")
     typical = sorted(whole, key=lambda run: len(run.units))[len(whole) // 2]
     exposed_s = math.fsum(run.worked_s for run in runs)
     found = [each for run in runs for each in run.episodes if each.ending is not Ending.OPEN]

@@ -72,8 +72,11 @@ def _slow(kept: Kept, facts: Sequence[Facts]) -> Iterator[Smell]:
 def _alone(facts: Sequence[Facts]) -> Iterator[Smell]:
     left = [run for run in facts if run.is_left_alone]
     if left and not any(run.is_watched for run in facts):
+        them = "1 run failed with nobody to restart it"
+        if len(left) > 1:
+            them = f"{len(left)} runs failed with nobody to restart them"
         yield Smell(
             name="nobody watches",
-            found=f"{len(left)} runs failed with nobody to restart them",
+            found=them,
             instead="`store.supervise`, or `holdfast watch` as a service",
         )
