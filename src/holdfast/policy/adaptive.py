@@ -135,7 +135,7 @@ class Controller:
         self._here_s += worked_s
         self._worked_s += worked_s
         self._unit.saw(worked_s)
-        if self._blocked_s + self._save.value > self._limits.overhead * self._here_s:
+        if not self.affords(now):
             return False
         interval_s = self.interval()
         ahead_s = self._unit.value if next_s is None else next_s
@@ -143,6 +143,11 @@ class Controller:
             return True
         p_lost = -math.expm1(-self.rate() * interval_s) if math.isfinite(interval_s) else 1.0
         return usd * p_lost > self._save_usd() > 0
+
+    def affords(self, now: float) -> bool:
+        """Whether one more save would keep the overhead cap."""
+        here_s = self._here_s + max(0.0, now - self._now)
+        return self._blocked_s + self._save.value <= self._limits.overhead * here_s
 
     def saved(self, cost_s: float) -> None:
         """A save was made, and held the run up for so long."""

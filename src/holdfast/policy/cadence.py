@@ -16,6 +16,9 @@ class Controller(Protocol):
     def due(self, now: float) -> bool:
         """Whether it is time for a checkpoint, by the monotonic clock."""
 
+    def affords(self, now: float) -> bool:
+        """Whether one more checkpoint would keep what saving may cost."""
+
     def saved(self, cost_s: float) -> None:
         """A checkpoint was made and held the run up for so long."""
 
@@ -56,7 +59,11 @@ def due(
         return "seconds"
     if cadence.is_adaptive and controller is not None:
         waited_s = at.now - since.now
-        if controller.due(at.now) if is_between else waited_s >= controller.interval():
+        if is_between:
+            is_due = controller.due(at.now)
+        else:
+            is_due = waited_s >= controller.interval() and controller.affords(at.now)
+        if is_due:
             return "adaptive"
     return None
 

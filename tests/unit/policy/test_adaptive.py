@@ -5,9 +5,11 @@ from random import Random
 
 import pytest
 
+from holdfast.model.cadence import adaptive
 from holdfast.model.limits import SLA
 from holdfast.policy.adaptive import Controller, Learnt, Limits, Value, limits_of, value_of
 from holdfast.policy.advise.intervals import exact
+from holdfast.policy.cadence import Progress, due
 
 HOURS = 30
 SAVE_S = 0.5
@@ -170,3 +172,17 @@ def test_limits_and_values_come_from_the_service_level() -> None:
     assert Value(work_usd_per_s=0.012, wait_usd_per_s=0.01) == value_of(sla, 10.0)
     assert Value() == value_of(sla, None) == value_of(None, 10.0)
     assert Value() == value_of(SLA(turn_usd=1), 10.0) == value_of(SLA(breach_usd_per_hour=1), 10.0)
+
+
+def test_by_the_clock_too_a_save_waits_until_the_cap_pays_for_all_of_them() -> None:
+    """Those that come while a step runs: the interval alone would let every second one pass."""
+    controller = Controller(0.0, limits=Limits(overhead=0.02, max_recovery_s=2.0))
+    blocked_s = last_s = 0.0
+    for now in range(1, 2_000):
+        since, at = Progress(now=last_s), Progress(now=float(now))
+        if due(adaptive(), since, at, controller=controller, is_between=False):
+            controller.saved(0.8)
+            blocked_s, last_s = blocked_s + 0.8, float(now)
+            assert blocked_s <= 0.02 * now or blocked_s == 0.8  # What the first costs is not known.
+
+    assert blocked_s > 0.015 * 2_000

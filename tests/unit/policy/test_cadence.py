@@ -36,6 +36,9 @@ class Hourly:
     def due(self, now: float) -> bool:
         return now >= 3600.0
 
+    def affords(self, now: float) -> bool:
+        return now < 7200.0
+
     def saved(self, cost_s: float) -> None:
         """Does not count."""
 
@@ -49,8 +52,8 @@ def test_an_adaptive_cadence_asks_its_controller(now: float, why: str | None) ->
     assert due(every(turns=2), Progress(), Progress(now=now), controller=Hourly()) is None
 
 
-@pytest.mark.parametrize(("now", "why"), [(3599.0, None), (3600.0, "adaptive")])
-def test_in_the_middle_of_work_an_adaptive_cadence_waits_out_its_interval(
+@pytest.mark.parametrize(("now", "why"), [(3599.0, None), (3600.0, "adaptive"), (7200.0, None)])
+def test_in_the_middle_of_work_an_adaptive_cadence_waits_out_its_interval_and_keeps_its_cap(
     now: float, why: str | None
 ) -> None:
     at = Progress(now=now)
