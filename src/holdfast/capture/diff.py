@@ -1,8 +1,9 @@
 """What is different between two states: paths added, removed, changed; lists aligned."""
 
+import dataclasses
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from difflib import SequenceMatcher
 from typing import Any, Literal
 
@@ -10,6 +11,7 @@ import msgspec
 
 from holdfast.capture.digest import digest
 from holdfast.capture.paths import show
+from holdfast.store.codec.shapes import is_pydantic
 
 ALIGNED_ITEMS_MAX = 2000
 """Longer unequal parts of lists are cut at items that stand once in each; where there are none,
@@ -39,7 +41,23 @@ def _compare(path: tuple[object, ...], before: Any, after: Any) -> Iterator[Chan
     elif isinstance(before, list) and isinstance(after, list):
         yield from _lists(path, before, after)
     elif not _is_equal(before, after):
-        yield Change(kind="changed", path=show(path), before=before, after=after)
+        inner: list[Change] = []
+        if type(before) is type(after) and (fields := _fields(before)) is not None:
+            inner = list(_mappings(path, fields, _fields(after) or {}))
+        whole = Change(kind="changed", path=show(path), before=before, after=after)
+        yield from inner or [whole]
+
+
+def _fields(value: Any) -> dict[str, Any] | None:  # noqa: ANN401 any state
+    """The fields of an object that has names for them; None for any other value."""
+    if is_pydantic(type(value)):
+        return dict(value.__dict__)
+    names: Iterable[str] = ()
+    if isinstance(value, msgspec.Struct):
+        names = value.__struct_fields__
+    elif dataclasses.is_dataclass(value):
+        names = [field.name for field in dataclasses.fields(value)]
+    return {name: getattr(value, name) for name in names if hasattr(value, name)} or None
 
 
 def _mappings(

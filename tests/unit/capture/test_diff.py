@@ -1,13 +1,17 @@
 """A difference is named once, at its place, with lists aligned."""
 
+import dataclasses
 from typing import Any
 from unittest.mock import patch
 
+import msgspec
+import pydantic
 from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.capture import diff as aligning
 from holdfast.capture.diff import ALIGNED_ITEMS_MAX, Change, diff
+from holdfast.store.codec import values
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(0, 3) | st.text("ab", max_size=2),
@@ -33,6 +37,39 @@ def test_an_item_put_in_front_is_one_addition() -> None:
     items = [{"n": n} for n in range(50)]
 
     assert [Change(kind="added", path="[0]", after={"n": -1})] == diff(items, [{"n": -1}, *items])
+
+
+@values.register(name="diffed quote")
+@dataclasses.dataclass
+class Quote:
+    cents: int
+    notes: list[str]
+
+
+@values.register(name="diffed order")
+class Order(msgspec.Struct):
+    quote: Quote
+    size: int = 1
+
+
+@values.register(name="diffed shop")
+class Shop(pydantic.BaseModel):
+    name: str
+    orders: list[Any] = []
+
+
+def test_of_an_object_the_fields_that_differ_are_named() -> None:
+    before = Shop(name="kelp", orders=[Order(Quote(1, ["a"])), Order(Quote(2, []))])
+    after = Shop(name="kelp", orders=[Order(Quote(1, ["a", "b"])), Order(Quote(3, []), 5)])
+
+    assert [
+        ("added", "shop.orders[0].quote.notes[1]"),
+        ("changed", "shop.orders[1].quote.cents"),
+        ("changed", "shop.orders[1].size"),
+    ] == [(change.kind, change.path) for change in diff({"shop": before}, {"shop": after})]
+    assert [("changed", "x")] == [
+        (change.kind, change.path) for change in diff({"x": Quote(1, [])}, {"x": {"cents": 1}})
+    ]
 
 
 def test_a_trimmed_list_is_only_removals() -> None:
