@@ -2,6 +2,7 @@
 
 import copy
 import hashlib
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -283,6 +284,26 @@ def test_a_snapshot_of_an_unknown_section_is_refused_by_naming_those_there_are(
 
     assert isinstance(error, holdfast.UsageError)
     assert "no section 'lml'; there is: 'llm', 'tools'" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("asked", "why"),
+    [
+        ({"label": ["llm"]}, r"a label is text, not \['llm'\]; sections are named by only="),
+        ({"only": 5}, "takes the names of sections, not 5"),
+    ],
+)
+def test_a_checkpoint_asked_for_in_other_words_says_which_to_use(
+    stage: Stage, asked: dict[str, Any], why: str
+) -> None:
+    @holdfast.agent
+    def agent(run: holdfast.Run) -> str:
+        return run.checkpoint(**asked)
+
+    error = stage.fault(agent)
+
+    assert isinstance(error, holdfast.UsageError)
+    assert re.search(why, str(error))
 
 
 def test_a_snapshot_of_no_section_is_refused(stage: Stage) -> None:

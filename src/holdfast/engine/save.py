@@ -1,6 +1,6 @@
 """A checkpoint as the agent asks for it, and what every checkpoint says of itself."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from holdfast.capture.digest import digest
@@ -24,6 +24,9 @@ def save(
 
     Returns its id, and the ticket to wait for; no ticket where the journal holds it already.
     """
+    if not isinstance(label, str | None):
+        msg = f"run.checkpoint: a label is text, not {label!r}; sections are named by only=[...]"
+        raise UsageError(msg)
     label = label and redact(label)
     question = Question("run.checkpoint", (label or "").encode()[:16], [], {})
     call, record = asked(session, frame, question)
@@ -48,6 +51,9 @@ def keep(
     began = session.clock.monotonic()
     session.sections.capture()
     session.refuse_invalid(f"at {call.name}")
+    if not isinstance(only, Iterable | None):
+        msg = f"run.checkpoint(only=…) takes the names of sections, not {only!r}"
+        raise UsageError(msg)
     sections = [only] if isinstance(only, str) else None if only is None else list(only)
     with session.state.lock:  # No thread of the run changes what is hashed after it was encoded.
         # The tracked containers themselves: they know the digests of all that has not changed.
@@ -88,7 +94,7 @@ def seal(session: Session, state: object, began: float, label: str | None = None
 def _sections(root: dict[Any, Any], only: list[str] | None) -> dict[Any, Any]:
     if only is None:
         return root
-    if not only:
+    if not only:  # An empty list, which would save nothing at all.
         msg = "run.checkpoint(only=…) names no section; leave it out to save them all"
         raise UsageError(msg)
     unknown = [name for name in only if name not in root]
