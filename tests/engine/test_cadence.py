@@ -227,6 +227,35 @@ def test_by_the_clock_the_state_is_saved_as_the_step_began_while_it_runs(tmp_pat
         assert [0] == store.restore(point)[1]["done"]
 
 
+def test_in_one_long_step_snapshots_and_checkpoints_keep_their_own_time(tmp_path: Path) -> None:
+    clock = ManualClock()
+    stage = Stage(tmp_path / "store", clock)
+
+    @holdfast.step
+    def long(n: int) -> int:
+        for passed, saves in ((11, 1), (21, 2), (60, 2)):
+            clock.advance(passed)
+            until = time.monotonic() + (20 if saves > len(kept(stage)) else 0.3)
+            while len(kept(stage)) < saves + (passed == 60) and time.monotonic() < until:
+                time.sleep(0.02)
+        return n
+
+    def act(run: holdfast.Run, turn: int) -> None:
+        run.state["done"].append(long(turn))
+
+    agent = talker(
+        act,
+        turns=1,
+        checkpoint=holdfast.every(seconds=30),
+        snapshot={"memory": holdfast.every(seconds=10)},
+    )
+    stage.live(agent)
+
+    with stage.open() as store:
+        points = [point for point in store.checkpoints(RUN) if point.step == 0]
+    assert ["snapshot", "checkpoint"] == [point.kind for point in points]
+
+
 def test_a_turn_with_threads_of_its_own_is_saved_at_its_end_only(stage: Stage) -> None:
     def act(run: holdfast.Run, turn: int) -> None:
         thread = threading.Thread(target=run.wrap(think), args=(100 + turn,))

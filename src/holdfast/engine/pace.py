@@ -51,7 +51,8 @@ class Pacer:
         is_adaptive = any(each.is_adaptive for each in every)
         self._controller = _controller(session) if is_adaptive else None
         self._gate = threading.Lock()
-        self._still, self._is_told = 0, False
+        self._still = 0
+        self._told: set[str | None] = set()
         self._sides = 0
         self._oldest: tuple[Ticket, float] | None = None
         start = _last(session)
@@ -100,9 +101,8 @@ class Pacer:
         if self.is_timed:
             with self._gate:
                 is_alone = self._session.book.sides == self._sides
-                if self._still and not self._is_told and is_alone:
-                    # Once in a call: a hang must not look like progress.
-                    self._is_told = self._save_due(is_tight=False, is_between=False)
+                if self._still and is_alone:
+                    self._save_due(is_tight=False, is_between=False)
 
     def standing_still(self) -> AbstractContextManager[None]:
         """A call of the agent's own line runs inside, and its code and state stand still."""
@@ -112,7 +112,7 @@ class Pacer:
     def _stand(self) -> Iterator[None]:
         with self._gate:
             self._still += 1
-            self._is_told = False
+            self._told.clear()
         try:
             yield
         finally:
@@ -135,23 +135,30 @@ class Pacer:
         session = self._session
         return session.book.sides == self._sides and not session.is_side()
 
-    def _save_due(self, *, is_tight: bool, is_between: bool = True) -> bool:
-        """Save what is due, and say whether anything was."""
+    def _save_due(self, *, is_tight: bool, is_between: bool = True) -> None:
+        """Save what is due; in the middle of a call each but once: a hang is no progress."""
         at = self._progress()
         cadence = self._cadence | TIGHT if is_tight else self._cadence
-        snapshots = self._due_snapshots(at, None)
-        for why, only in snapshots:
+        told = frozenset() if is_between else frozenset(self._told)
+        for why, only in self._due_snapshots(at, None, told):
             self._snap(why, only, self._session.turn)
+            self._told.update(only)
+        if None in told:
+            return
         since, controller = self._since[None], self._controller
         found = due(cadence, since, at, controller=controller, is_between=is_between)
         if found is not None:
             self._keep(found)
-        return bool(snapshots) or found is not None
+            self._told.add(None)
 
-    def _due_snapshots(self, at: Progress, turn: int | None) -> list[tuple[str, list[str]]]:
+    def _due_snapshots(
+        self, at: Progress, turn: int | None, told: frozenset[str | None] = frozenset()
+    ) -> list[tuple[str, list[str]]]:
         """The sections whose snapshot is due; those of one rule make one snapshot."""
         found: dict[str, list[str]] = {}
         for section, cadence in self._snapshots.items():
+            if section in told:
+                continue
             since = self._since[section]
             why = due(cadence, since, at, turn=turn, controller=self._controller, is_between=False)
             if why is not None:
