@@ -131,3 +131,37 @@ def test_a_stream_is_a_unit_of_work_for_the_advisor(stage: Stage) -> None:
 
     assert 1 == len(case.units)
     assert "process" in [cause.name for cause in case.causes]
+
+
+def test_an_effect_that_stands_when_its_turn_is_run_anew_is_spent_once_and_not_lost(
+    stage: Stage, world: World
+) -> None:
+    def told(tokens: int) -> dict[str, Any]:
+        return {"model": "m", "usage": {"input_tokens": tokens}}
+
+    @holdfast.effect
+    def pay(n: int) -> dict[str, Any]:
+        world.ask(f"pay {n}")
+        return told(100)
+
+    @holdfast.step
+    def think(what: str) -> dict[str, Any]:
+        world.ask(what)
+        return told(1)
+
+    @holdfast.agent
+    def agent(run: holdfast.Run) -> None:
+        for turn in run.turns():
+            pay(turn)
+            think("before")
+            think("after")
+            break
+
+    world.dies_at = "after"
+    stage.die(agent)
+    world.dies_at = None
+    stage.restart(agent, redo_turn=True)
+
+    found = facts(stage)
+    assert 1 == world.asked.count("pay 0")
+    assert (103, 1) == (total(found.spent).tokens_in, total(found.lost).tokens_in)

@@ -14,6 +14,7 @@ from holdfast.model.journal import (
     Entry,
     Happened,
     Intended,
+    Redone,
     Resumed,
     Started,
     Streamed,
@@ -28,7 +29,7 @@ from holdfast.report.held import Held, bytes_of, held_of
 from holdfast.report.replays import replayed
 from holdfast.report.sizes import sizes
 from holdfast.store.open import Opened
-from holdfast.store.reader import ALL, Run
+from holdfast.store.reader import ALL, Placed, Run
 
 WATCHERS = ("supervise", "watch")
 
@@ -96,14 +97,18 @@ def facts_of(
 
 def _facts(run: Run, lines: Sequence[Line], size: int, *, is_held: bool) -> Facts:
     entries = [entry for line in lines for placed in line.rows for entry in placed.row.entries]
-    calls = [entry for entry in entries if isinstance(entry, Answer | Happened)]
+    copies = {id(entry) for line in lines for placed in line.rows for entry in _copied(placed)}
+    own = [entry for entry in entries if id(entry) not in copies]
+    calls = [entry for entry in own if isinstance(entry, Answer | Happened)]
     intended = {entry.key for entry in entries if isinstance(entry, Intended)}
     settled = {entry.key for entry in entries if isinstance(entry, Happened)}
     declined = {entry.key for entry in entries if isinstance(entry, Declined)}
     left = _superseded(entries)
-    saved, at_risk_s = _spared([entry for entry in entries if id(entry) not in left])
+    saved, at_risk_s = _spared([entry for entry in own if id(entry) not in left])
     started = next((entry for entry in entries if isinstance(entry, Started)), None)
-    kept = {id(entry) for entry in _lineage(lines, run.row.head)} - left
+    lineage = list(_lineage(lines, run.row.head))
+    kept = {id(entry) for entry in lineage} - left
+    stand = {entry.key for entry in lineage if isinstance(entry, Happened)}
     return Facts(
         id=run.body.id,
         agent=run.body.agent,
@@ -117,9 +122,14 @@ def _facts(run: Run, lines: Sequence[Line], size: int, *, is_held: bool) -> Fact
         episodes=episodes(lines, is_held=is_held),
         sla=None if started is None else started.sla,
         is_watched=any(isinstance(e, Decided) and e.by in WATCHERS for e in entries),
-        spent=[usage for entry in entries for usage in _used(entry)],
+        spent=[usage for entry in own for usage in _used(entry)],
         saved=saved,
-        lost=[usage for entry in entries if id(entry) not in kept for usage in _used(entry)],
+        lost=[
+            usage
+            for entry in own
+            if id(entry) not in kept and getattr(entry, "key", None) not in stand
+            for usage in _used(entry)
+        ],
         at_risk_s=at_risk_s,
         lives=1 + sum(isinstance(e, Resumed) and e.facts is not None for e in entries),
         saves=list(held_of(entries)),
@@ -129,6 +139,13 @@ def _facts(run: Run, lines: Sequence[Line], size: int, *, is_held: bool) -> Fact
         not_done=len(declined - settled),
         in_doubt=len(intended - settled) if run.body.status is Status.IN_DOUBT else 0,
     )
+
+
+def _copied(placed: Placed) -> list[Entry]:
+    """What stands in a row a second time: a turn run anew takes its effects along."""
+    entries = placed.row.entries
+    is_anew = any(isinstance(entry, Redone) for entry in entries)
+    return [entry for entry in entries if not isinstance(entry, Redone)] if is_anew else []
 
 
 def _used(entry: Entry) -> list[Usage]:
