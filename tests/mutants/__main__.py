@@ -17,6 +17,8 @@ from tests.mutants.table import FAULTS, MUTANTS, NO_CODE
 from tests.soak.part import commit
 
 WORKERS = 2
+ALL_WAIT_S_MAX = 3600
+"""So long all tests together may take without a fault; a busy machine is not a sick one."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -38,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         is_healthy, verdicts = try_all(chosen, Path(folder))
     for fault, why in NO_CODE.items() if asked.only is None else ():
         _say(f"-                  {fault}: {why}")
-    if asked.page:
+    if asked.page and is_healthy:
         day = dt.datetime.now(dt.UTC).date()
         asked.page.write_text(page.text(verdicts, commit(), day), encoding="utf-8")
     return conclude(verdicts, is_healthy=is_healthy)
@@ -70,7 +72,7 @@ def try_all(mutants: Sequence[Mutant], folder: Path) -> tuple[bool, list[Verdict
     def passes(ids: list[str]) -> bool:
         plot = plots.get()
         try:
-            status, output = plot.test(*ids)
+            status, output = plot.test(*ids, wait_s=ALL_WAIT_S_MAX)
         finally:
             plots.put(plot)
         if status:

@@ -1,8 +1,9 @@
-"""A page of every planted fault and who noticed: `make mutants ARGS="--page FILE"`."""
+"""The page `docs/mutants.md`: every planted fault and who noticed; `make mutants` with --page."""
 
 # ruff: noqa: E501 the lines of the page are its own
 
 import datetime as dt
+import re
 from collections.abc import Sequence
 
 from tests.mutants.plant import Verdict
@@ -11,7 +12,7 @@ from tests.mutants.table import FAULTS, NO_CODE
 START = """\
 # Planted faults
 
-Made by machine (`make mutants ARGS="--page FILE"`); nobody edits it by hand. Each fault was planted in a copy of the source, and the test named beside it was run:
+Made by machine (`make mutants ARGS="--page docs/mutants.md"`); nobody edits it by hand. Each fault was planted in a copy of the source, and the test named beside it was run:
 *noticed* says how it failed. A fault that no test notices, or whose text does not even run, fails the gate, and so do tests that fail without any fault.
 
 """
@@ -44,4 +45,5 @@ def _row(verdict: Verdict) -> str:
 
 def _plain(words: str) -> str:
     """Words that are no markup in a cell of a table."""
-    return "`" + words.replace("|", "¦").replace("`", "'") + "`"
+    named = re.sub(r"/[^\s']*/temp/", "", words)  # Where the copy was says nothing to anybody.
+    return "`" + named.replace("|", "¦").replace("`", "'") + "`"

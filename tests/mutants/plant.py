@@ -14,6 +14,7 @@ from tests.mutants.mutant import Mutant
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "holdfast"
 WAIT_S_MAX = 300
+"""So long the test of one mutant may take."""
 FAILED = 1
 """What pytest exits with where tests ran and some failed; anything else is no verdict."""
 NONSENSE = re.compile(
@@ -60,7 +61,7 @@ class Plot:
         shutil.copytree(SOURCE, self.source, ignore=shutil.ignore_patterns("__pycache__"))
         self._touched = time.time()
 
-    def test(self, *ids: str) -> tuple[int, str]:
+    def test(self, *ids: str, wait_s: float = WAIT_S_MAX) -> tuple[int, str]:
         """Run tests against this copy; pytest's exit status and what it printed."""
         path = os.pathsep.join([str(self._folder), str(ROOT)])
         kept = {
@@ -78,11 +79,11 @@ class Plot:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 text=True,
-                timeout=WAIT_S_MAX,
+                timeout=wait_s,
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            return -1, f"it was still running after {WAIT_S_MAX} s"
+            return -1, f"it was still running after {wait_s} s"
         return done.returncode, done.stdout
 
     def try_out(self, mutant: Mutant) -> Verdict:

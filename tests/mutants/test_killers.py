@@ -154,6 +154,7 @@ def test_a_result_that_was_handed_out_is_the_result_for_ever(tmp_path: Path) -> 
     with holdfast.open(tmp_path / "store") as store:
         failpoint.arm("run.ended", photograph)
         assert 1 == store.run(counter, id="run")
+    failpoint.disarm()
 
     with holdfast.open(copy) as store:
         assert 1 == store.run(counter, id="run")

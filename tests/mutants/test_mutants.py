@@ -3,6 +3,7 @@
 import datetime as dt
 import os
 import random
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ from tests.mutants.mutant import Mutant, mutant
 from tests.mutants.plant import ROOT, Verdict, misfits
 from tests.mutants.table import FAULTS, MUTANTS, NO_CODE
 
+PAGE = ROOT / "docs" / "mutants.md"
 SEED, COUNT = "HOLDFAST_MUTANTS_SEED", 2
 """`make mutants` plants all of them."""
 
@@ -91,16 +93,23 @@ def test_one_survivor_or_one_sick_test_fails_the_gate(
 
 
 def test_the_page_tells_who_noticed_and_who_did_not() -> None:
-    killed = Verdict(mutant=MUTANTS[0], is_killed=True, why="assert 1 | 2", took_s=0.0)
+    killed = Verdict(mutant=MUTANTS[0], is_killed=True, why="in /x/0/temp/y: 1 | 2", took_s=0.0)
     missed = Verdict(mutant=MUTANTS[-1], is_killed=False, why="nobody noticed", took_s=0.0)
 
     told = page.text([missed, killed], "abc", dt.date(2026, 11, 16))
 
     assert "**1 of 2** noticed, 2 of 45 kinds; commit abc, 2026-11-16." in told
     assert f"| {killed.mutant.fault} | {killed.mutant.name} |" in told
-    assert "`assert 1 ¦ 2` |" in told
+    assert "`in y: 1 ¦ 2` |" in told
     assert "`SURVIVED: nobody noticed` |" in told
     assert told.index(killed.mutant.name) < told.index(missed.mutant.name)
+
+
+def test_the_kept_page_is_one_of_a_run_that_noticed_all() -> None:
+    found = re.search(r"\*\*(\d+) of (\d+)\*\* noticed", PAGE.read_text(encoding="utf-8"))
+
+    assert found
+    assert found[1] == found[2]
 
 
 def test_a_page_of_a_part_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

@@ -33,7 +33,7 @@ WHERE = """
 | P13 | writers, a collector and kills side by side; a takeover in single steps | `tests/crash/test_gc.py`, `test_takeover.py`, in `make test` |
 | P14 | every schedule of two writers and a collector; of two holders and a takeover | `tests/unit/store/gc/test_schedules.py`, `tests/unit/store/test_lease_schedules.py` |
 | P16 | PostgreSQL, object stores | not there yet |
-| P17 | faults planted in the source, each noticed by a quick test | `tests/mutants`: a part in `make test`, all in `make mutants` |
+| P17 | faults planted in the source, each noticed by a quick test | [the table](mutants.md); `tests/mutants`: a part in `make test`, all in `make mutants` |
 | P18 | runs of golden stores go on; more of the fence | `tests/golden`, `tests/engine/test_fence.py`, in `make test` |
 
 ## What it has found so far
