@@ -7,20 +7,20 @@ from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
 from pathlib import PosixPath, PurePosixPath
-from types import EllipsisType, NoneType
+from types import EllipsisType
 from typing import Any, TypeAlias
 from uuid import UUID
 
 import msgspec
 
+from holdfast.store.codec.saved import BASIC
 from holdfast.store.codec.secret import Secret
 from holdfast.store.codec.veil import Veiled, VeiledBytes
 
+__all__ = ["BASIC", "Value", "is_fixed"]
+
 Value: TypeAlias = Any
 """Whatever a program keeps in its state, and the containers that hold it there."""
-
-# The types that a delta writes as they are, without the codec.
-BASIC = frozenset({str, int, float, bool, NoneType, bytes})
 
 _FIXED = BASIC | {
     complex,

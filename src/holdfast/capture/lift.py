@@ -3,7 +3,7 @@
 A state that is only looked at stays plain; `live` makes tracked ones of the same bytes.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate, chain, repeat
 from typing import Any, ClassVar, Final
 
@@ -16,10 +16,12 @@ from holdfast.capture.fixed import BASIC, Value
 from holdfast.capture.lost import Lost, lost_in
 from holdfast.capture.lower import preorder
 from holdfast.capture.node import KINDS, TRACKED, is_flat
-from holdfast.capture.places import At, Place, parts, rows_named
+from holdfast.capture.places import At, Place, rows_named
 from holdfast.capture.tracked import plain
+from holdfast.store.backends.base import Name
 from holdfast.store.chunks import Chunks
 from holdfast.store.codec import values
+from holdfast.store.codec.saved import parts
 from holdfast.store.codec.vault import guard
 
 _UNREADABLE: Final = (msgspec.DecodeError, TypeError, ValueError, LookupError, AttributeError)
@@ -32,12 +34,13 @@ def read(
     *,
     places: Iterable[At | None] = (),
     aside: Chunks | None = None,
+    ready: dict[Name, Any] | None = None,
 ) -> tuple[dict[Any, Any], dict[Any, errors.HoldfastError]]:
     """Give the state after the last of `deltas`, and the sections left out of it, with reasons.
 
-    `answer`, `places` and `aside` are as for `State.restore`.
+    `answer`, `places`, `aside` and `ready` are as for `State.restore`.
     """
-    lift = Lift(answer, aside, goes_on=True)
+    lift = Lift(answer, aside, goes_on=True, ready=ready)
     standing = chain(places, repeat(None))
     root: dict[Any, Any] = lift.base(base, next(standing))
     for data, at in zip(deltas, standing, strict=False):
@@ -51,7 +54,8 @@ def read(
 class Lift:
     """A state being read: the nodes met so far, by number.
 
-    If it `goes_on`, a part that cannot be read is `Lost`, and what else there is is read.
+    If it `goes_on`, a part that cannot be read is `Lost`, and what else there is is read. Values
+    that are `ready` are taken from there, each once.
     """
 
     kinds: ClassVar[tuple[type, type]] = (dict, list)
@@ -62,7 +66,9 @@ class Lift:
         aside: Chunks | None = None,
         *,
         goes_on: bool = False,
+        ready: dict[Name, Any] | None = None,
     ) -> None:
+        self._ready = {} if ready is None else ready
         self.nodes: list[Any] = []
         self.named = 0  # containers that were read from elsewhere
         self._answer = answer
@@ -70,7 +76,9 @@ class Lift:
         self._goes_on = goes_on
         self.has_lost = False
         self._answers: dict[Any, Any] = {}
-        self._parts: dict[At, tuple[Place, list[Any]]] = {}
+        self._parts: dict[At, list[Any]] = {}  # what saves wrote, by ordinal
+        self._cut: dict[tuple[int, ...], Value] = {}  # what was ready and holds containers
+        self._places: dict[At, Place] = {}
         self._place: Place | None = None  # where what is being read stands
         self._first = 0  # the number of the node with ordinal 0 in it
         self._links = 0  # references to nodes so far, and leaves that may change
@@ -228,28 +236,54 @@ class Lift:
         """Note that `value` is to stand in `parent`."""
         return value
 
-    def _stored(self, columns: list[list[int]], parent: list[Any]) -> Iterator[Value]:
+    def _stored(self, columns: list[list[int]], parent: list[Any]) -> list[Value]:
         """Give containers that stand elsewhere, which are to be items of `parent`."""
         counts, steps, indexes, ordinals = columns
-        rows = accumulate(steps)
-        for count, row, index, ordinal in zip(counts, rows, indexes, ordinals, strict=True):
-            at = row, index
-            source: Any
-            try:
-                if ordinal < 0:
-                    found, source = self._value_at(at), (None, at)
-                else:
-                    known = self._parts.get(at) or self._parts_at(at)
-                    found, source = known[1][ordinal], (known[0], ordinal)
-            except errors.HoldfastError as error:
-                yield self._lose(count, error)
-                continue
-            if count == 1 and type(found) is dict and BASIC.issuperset(map(type, found.values())):
-                yield self._flat(found, source, parent)  # the usual message
-            else:
-                name = at if ordinal < 0 else (*at, ordinal)
-                value = self._from_elsewhere(count, name, ())
-                yield value if type(value) is Lost else self._put(value, parent)
+        names = list(zip(counts, accumulate(steps), indexes, ordinals, strict=True))
+        ready = list(map(self._ready.pop, names, repeat(None)))
+        items: list[Any] = []
+        begin = 0
+        odd = (at for at, value in enumerate(ready) if value is None or counts[at] != 1)
+        for at in odd:
+            items += self._all_flat(ready[begin:at], names[begin:at], parent)
+            items.append(self._one(names[at], ready[at], parent))
+            begin = at + 1
+        items += self._all_flat(ready[begin:], names[begin:], parent)
+        return items
+
+    def _all_flat(self, found: list[Any], names: list[Name], parent: list[Any]) -> list[Value]:  # noqa: ARG002 tracked ones know them
+        """Give dicts that hold no containers and that nobody else has."""
+        self.nodes.extend(found)
+        self.named += len(found)
+        return found
+
+    def _one(self, name: Name, ready: Value, parent: list[Any]) -> Value:
+        """Give a container that stands elsewhere, if need be from there."""
+        count, row, index, ordinal = name
+        at, found = self._at(row, index), ready
+        try:
+            if ready is None:
+                found = self._value_at(at) if ordinal < 0 else self._part(at, ordinal)
+        except errors.HoldfastError as error:
+            return self._lose(count, error)
+        if count == 1 and type(found) is dict and BASIC.issuperset(map(type, found.values())):
+            return self._flat(found, self._source(at, ordinal), parent)  # the usual message
+        if ready is not None:
+            self._cut[(*at, ordinal)] = ready
+        value = self._from_elsewhere(count, at if ordinal < 0 else (*at, ordinal), ())
+        return value if type(value) is Lost else self._put(value, parent)
+
+    def _at(self, row: int, index: int) -> At:
+        """Give the place that is meant, also where that is right before what is being read."""
+        if (row, index) == wire.BESIDE and self._place is not None and self._place.at is not None:
+            return self._place.at[0], self._place.at[1] - 1
+        return row, index
+
+    def _source(self, at: At, ordinal: int) -> Value:
+        """Give the `hf_source` of what stands there."""
+        if ordinal < 0:
+            return None, at
+        return self._places.get(at) or self._places.setdefault(at, Place(at)), ordinal
 
     def _flat(self, found: dict[Any, Any], source: Value, parent: list[Any]) -> Value:  # noqa: ARG002 tracked ones know it
         """Give a dict that holds no container, found at `source`, to be an item of `parent`."""
@@ -282,32 +316,32 @@ class Lift:
             raise _damaged(f"{source!r} has {found} containers, not {count}")
         return value
 
-    def _parts_at(self, at: At) -> tuple[Place, list[Any]]:
-        """Give what the save at `at` wrote, by ordinal."""
-        if at == wire.BESIDE and self._place is not None and self._place.at is not None:
-            row, index = self._place.at
-            at = row, index - 1
+    def _part(self, at: At, ordinal: int) -> Value:
+        """Give what the save at `at` wrote under a number."""
         known = self._parts.get(at)
         if known is None:
             data: Any = self._answer(at)
-            known = self._parts[at] = Place(at), parts(data)
-        return known
+            known = self._parts[at] = parts(data)
+        return known[ordinal]
 
     def _from_save(self, row: int, index: int, ordinal: int) -> Value:
-        place, written = self._parts_at((row, index))
+        at = self._at(row, index)
+        cut = self._cut.pop((*at, ordinal), None)
+        written = self._part(at, ordinal) if cut is None else cut
         before = self._place, self._first, self._links
-        self._place, self._first = place, len(self.nodes) - ordinal
-        value = self._value(written[ordinal])
+        self._place, self._first = self._source(at, ordinal)[0], len(self.nodes) - ordinal
+        value = self._value(written)
         self._place, self._first, links = before
         if type(value) not in self.kinds or links != self._links:
-            raise _damaged(f"what was saved at {place.at!r} holds no container {ordinal} by itself")
+            raise _damaged(f"what was saved at {at!r} holds no container {ordinal} by itself")
         return value
 
     def _value_at(self, source: tuple[int, ...]) -> Value:
         """Give the answer that a source names."""
         value = self._answers.get(source)
         if value is None:
-            value = self._answers[source] = self._answer(source)
+            cut = self._cut.pop((*source, -1), None)
+            value = self._answers[source] = self._answer(source) if cut is None else cut
         return value
 
     def _from_answer(self, source: tuple[int, ...], lowered: Sequence[Value]) -> Value:
@@ -336,10 +370,10 @@ class Lift:
         return values.decode(bytes(lowered.data)) if type(lowered) is Ext else lowered
 
 
-def rows_needed(base: bytes) -> set[int]:
-    """Give the rows whose entries the reading of a base asks for."""
+def rows_needed(base: bytes, ready: Iterable[Name] = ()) -> set[int]:
+    """Give the rows whose entries the reading of a base asks for, but for what is `ready`."""
     try:
-        return rows_named(base)
+        return rows_named(base, ready)
     except _UNREADABLE as error:
         raise _unreadable(error) from error
 

@@ -11,6 +11,7 @@ from holdfast.capture.lower import preorder
 from holdfast.capture.node import KINDS, TRACKED, Node, Tracker, forget_source, is_flat, link
 from holdfast.capture.node import may_change as may_change_in_place
 from holdfast.capture.tracked import TrackedDict, TrackedList, track
+from holdfast.store.backends.base import Name
 from holdfast.store.chunks import Chunks
 
 
@@ -29,8 +30,9 @@ class LiveLift(Lift):
         aside: Chunks | None = None,
         *,
         goes_on: bool = False,
+        ready: dict[Name, Any] | None = None,
     ) -> None:
-        super().__init__(answer, aside, goes_on=goes_on)
+        super().__init__(answer, aside, goes_on=goes_on, ready=ready)
         self._tracker = tracker
 
     def _base(self, data: bytes) -> Value:
@@ -65,6 +67,12 @@ class LiveLift(Lift):
         elif may_change_in_place(value):
             self._tracker.holders[id(parent)] = ref(parent)
         return value
+
+    def _all_flat(self, found: list[Any], names: list[Name], parent: Value) -> list[Value]:
+        return [
+            self._flat(value, self._source((row, index), ordinal), parent)
+            for value, (_, row, index, ordinal) in zip(found, names, strict=True)
+        ]
 
     def _flat(self, found: dict[Any, Any], source: Value, parent: Value) -> Value:
         node = tracked_dict(found, self._tracker, len(self.nodes), source)

@@ -21,6 +21,7 @@ from holdfast.capture.node import KINDS, Tracker, forget_digests, path_below, wh
 from holdfast.capture.places import At, Place
 from holdfast.capture.reach import reach
 from holdfast.capture.tracked import TrackedDict, TrackedList
+from holdfast.store.backends.base import Name
 from holdfast.store.chunks import CHUNK_BYTES_MIN, Chunks
 from holdfast.store.codec.vault import vault
 
@@ -286,6 +287,7 @@ class State:
         aside: Chunks | None = None,
         check: bool = False,
         goes_on: bool = False,
+        ready: dict[Name, Any] | None = None,
     ) -> Self:
         """Give the state as it was at the last of `deltas`; its next delta follows that one.
 
@@ -293,11 +295,12 @@ class State:
         named in `lost`.
 
         `answer` gives the recorded answer for the `source` that `track` was given, and the save
-        for the place that `locate` was given. `places` say where base and deltas stand.
+        for the place that `locate` was given. `places` say where base and deltas stand. What is
+        `ready` is not asked for: values by their names, which are used up.
         """
         state = cls(check=check, answer=answer, aside=aside)
         tracker = state._tracker
-        lift = LiveLift(tracker, answer, aside, goes_on=goes_on)
+        lift = LiveLift(tracker, answer, aside, goes_on=goes_on, ready=ready)
         standing = chain(places, repeat(None))
         state._set_root(lift.base(base, next(standing)))
         state.bytes_to_read = len(base) + lift.named * NAMED_BYTES

@@ -34,16 +34,30 @@ from typing import Final
 
 import msgspec
 
-VERSION: Final = 1
+from holdfast.store.codec.saved import (
+    ANSWER,
+    FIXED,
+    LEAF,
+    NODES,
+    PAIRS,
+    STORED,
+    VERSION,
+    unpack,
+)
 
-NODES: Final = 1
-PAIRS: Final = 2
-ANSWER: Final = 3
-FIXED: Final = 4
-LEAF: Final = 5
-STORED: Final = 6
+__all__ = [
+    "ANSWER",
+    "BESIDE",
+    "FIXED",
+    "LEAF",
+    "NODES",
+    "PAIRS",
+    "STORED",
+    "VERSION",
+    "pack",
+    "unpack",
+]
 
 BESIDE: Final = (0, 0)
 
 pack: Final = msgspec.msgpack.Encoder().encode
-unpack: Final = msgspec.msgpack.Decoder().decode

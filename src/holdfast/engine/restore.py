@@ -27,6 +27,7 @@ from holdfast.model.journal import (
     TurnEnded,
 )
 from holdfast.model.sections import Declared, Section
+from holdfast.store.backends.base import Name
 from holdfast.store.reader import Placed, Reader
 
 Save = tuple[bytes, Point | None]
@@ -69,6 +70,7 @@ def plain_at(
         found.sources.get,
         places=[at for _, at in (found.start, *found.deltas)],
         aside=reader.chunks,
+        ready=found.sources.ready,
     )
     _refuse_lost(lost, found.may_lack)
     return root, lost
@@ -206,6 +208,7 @@ def _build(found: _Saves) -> State:
         aside=sources.reader.chunks,
         goes_on=True,
         check=sources.is_settling,
+        ready=sources.ready,
     )
     _refuse_lost(state.lost, found.may_lack)
     return state
@@ -236,6 +239,8 @@ class Sources:
         self, reader: Reader, rows: dict[int, Row], settle: Callable[[], None] | None = None
     ) -> None:
         self.reader, self._rows, self._settle = reader, rows, settle
+        self.ready: dict[Name, Any] = {}
+        """Values that were read without their rows."""
 
     @property
     def is_settling(self) -> bool:
@@ -243,8 +248,9 @@ class Sources:
         return self._settle is not None
 
     def load(self, base: bytes) -> None:
-        """Read all rows that a base names at once: one by one would take much longer."""
-        due = rows_needed(base).difference(self._rows)
+        """Read all that a base names at once: one by one would take much longer."""
+        self.ready = self.reader.beside(rows_needed(base))
+        due = rows_needed(base, self.ready).difference(self._rows)
         with contextlib.suppress(Damaged):  # Each is read by itself where it is needed.
             self._rows.update((placed.id, placed.row) for placed in self.reader.some(due))
 

@@ -13,6 +13,7 @@ from holdfast.store.backends.base import PRUNED, BranchRow, JournalRow, RunRow
 from holdfast.store.codec.frame import open_frame, seal
 
 KID_BYTES = 16
+MAC_BYTES = 32
 
 
 class Hashed:
@@ -101,6 +102,15 @@ def keyed_id(store_id: bytes, run: str) -> bytes:
     """The catalog key of a run id."""
     name = run.encode("utf-8", "surrogatepass")
     return hashlib.sha256(b"kid" + store_id + name).digest()[:KID_BYTES]
+
+
+def pack_mac(store_id: bytes, span: tuple[int, int], ends: bytes, bundle: bytes) -> bytes:
+    """The hash of a pack of the rows from the first to the last of `span`.
+
+    `ends` are the hash before its first row and that of its last.
+    """
+    place = b"pack" + store_id + b"".join(id_.to_bytes(8, "big") for id_ in span)
+    return hashlib.sha256(place + ends + bundle).digest()
 
 
 def row_mac(store_id: bytes, row: int, before: bytes, body: bytes) -> bytes:

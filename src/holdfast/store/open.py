@@ -15,7 +15,9 @@ from holdfast.store.backends.sqlite import FILE, SqliteRecords
 from holdfast.store.chain import Hashed
 from holdfast.store.chunks import Chunks
 from holdfast.store.committer import Committer
+from holdfast.store.cuttable import cuttable
 from holdfast.store.leases import STALL_S, Leases
+from holdfast.store.packer import HashedPacker
 from holdfast.store.reader import Reader
 from holdfast.store.seal.base import Seals
 
@@ -98,11 +100,14 @@ def open_store(
 
 
 def _seals(path: Path, records: SqliteRecords, key: "KeyProvider | None") -> Seals:
+    cutter = cuttable if records.holds_values else None
     if records.is_sealed:
-        return unlock.unlocked(records, key, str(path))
+        return unlock.unlocked(records, key, str(path), cutter)
     if key is not None:
         raise NotEncrypted(str(path))
-    return Hashed(records.store_id)
+    seals = Hashed(records.store_id)
+    records.pack_with(HashedPacker(seals, cutter))
+    return seals
 
 
 def _refuse_missing(path: Path, lost: list[int]) -> None:

@@ -7,7 +7,7 @@ they follow. What does not match is named and never used.
 import contextlib
 from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec.structs import asdict, replace
@@ -17,7 +17,7 @@ from holdfast.model.ids import Point, Range, branch_of, row_id, seq_of
 from holdfast.model.journal import Based, Row
 from holdfast.model.ledger import Opened
 from holdfast.model.run import RunBody
-from holdfast.store.backends.base import BranchRow, JournalRow, Records, RunRow
+from holdfast.store.backends.base import BranchRow, JournalRow, Name, Records, RunRow
 from holdfast.store.chunks import Chunks, is_reference
 from holdfast.store.codec import values
 from holdfast.store.graves import refuse_erased
@@ -187,6 +187,28 @@ class Reader:
                 due = [id_ for id_ in wanted if span.first <= id_ <= span.last]
                 rows = [self.row(id_) for id_ in due]
             yield from rows
+
+    def beside(self, ids: Iterable[int]) -> dict[Name, Any]:
+        """The values of the rows with these ids, and of others, that packs hold beside them.
+
+        Each pack is checked against its hash and the row before it. What is not among them, or
+        damaged, is to be read from its row.
+        """
+        found: dict[Name, Any] = {}
+        for span in _spans(sorted(set(ids))):
+            last, end = -1, b""
+            for pack in self._records.beside(span.first, span.last):
+                with contextlib.suppress(Damaged):
+                    before = end if pack.first == last + 1 else self._mac_before(pack.first)
+                    if before == pack.ends[0]:
+                        found.update(pack.values)
+                        last, end = pack.last, pack.ends[1]
+        return found
+
+    def _mac_before(self, id_: int) -> bytes:
+        """The hash that a row follows."""
+        branch = self._branch(branch_of(id_))
+        return branch.mac if id_ == first_row(branch) else self._one(id_ - 1).mac
 
     def rows(self, head: int, first: int, last: int) -> Iterator[Placed]:
         """The rows of a line of history from `first` to `last`, checked and without a gap."""

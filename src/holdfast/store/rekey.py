@@ -17,6 +17,7 @@ from holdfast.store.backends.base import BranchRow, JournalRow
 from holdfast.store.backends.connection import mark_sealed, transaction
 from holdfast.store.backends.packs import Around
 from holdfast.store.codec.frame import seal
+from holdfast.store.cuttable import cuttable
 from holdfast.store.inside import references_of
 from holdfast.store.open import Opened
 from holdfast.store.seal import keys
@@ -170,7 +171,7 @@ class _Rewrite:
         self._link, self._opened, self._records = link, opened, opened.records
         self._old: Seals = opened.reader.seals
         self._new = Sealed(_Keys(link), made)
-        self._packer = SealedPacker(self._new)
+        self._packer = SealedPacker(self._new, cuttable if self._records.holds_values else None)
         self._progress = progress or (lambda _done, _total: None)
         grown = link.execute("SELECT at FROM branch WHERE parent>0")
         self._wanted = {at for (at,) in grown}

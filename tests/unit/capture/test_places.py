@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from holdfast import errors
-from holdfast.capture.places import parts
 from holdfast.capture.state import State
 from holdfast.capture.tracked import track
 from holdfast.store.backends.memory import MemoryObjects
 from holdfast.store.chain import Hashed
 from holdfast.store.chunks import CHUNK_BYTES_MIN, Chunks
+from holdfast.store.codec.saved import parts
 
 LONG = "x" * 200
 

@@ -5,7 +5,7 @@ A backend knows names and bytes, not what they mean. Every implementation passes
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 
@@ -51,6 +51,22 @@ class JournalRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     mac: bytes
     body: bytes
     before: bytes | None = None
+
+
+Name = tuple[int, int, int, int]
+"""How many containers a value has, the row and the entry it stands in, and its ordinal there."""
+
+
+class Beside(msgspec.Struct, frozen=True, kw_only=True):
+    """The values that a pack of the rows from `first` to `last` holds beside them, decoded.
+
+    `ends` are the hash before its first row and that of its last.
+    """
+
+    first: int
+    last: int
+    ends: tuple[bytes, bytes]
+    values: dict[Name, Any]
 
 
 class Create(msgspec.Struct, frozen=True, kw_only=True):
@@ -136,6 +152,12 @@ class Records(Protocol):
 
     def rows(self, first: int, last: int) -> list[JournalRow]:
         """The journal rows with ids from `first` to `last`, both included, in order."""
+
+    def beside(self, first: int, last: int) -> list[Beside]:
+        """Values of rows from `first` to `last` that can be had without the rows, pack by pack.
+
+        A pack that is damaged is passed over: its rows say so when they are read.
+        """
 
     def last(self, branch: int) -> JournalRow | None:
         """The newest journal row of a branch."""

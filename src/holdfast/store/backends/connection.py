@@ -8,7 +8,7 @@ from pathlib import Path
 
 from holdfast import failpoint
 from holdfast.errors import Damaged, NewerFormat, StoreBusy, StoreError, StoreUnwritable
-from holdfast.store.backends.schema import FORMAT, SEALED, SEALED_TABLES, TABLES
+from holdfast.store.backends.schema import FORMAT, SEALED, SEALED_TABLES, TABLES, VALUES
 
 APPLICATION = 0x484F4C44
 """`HOLD`: says whose file it is."""
@@ -72,7 +72,9 @@ def create(
         for sql in TABLES.values():
             link.execute(sql)
         link.execute("INSERT INTO meta VALUES ('store_id', ?)", (store_id,))
-        link.execute("INSERT INTO meta VALUES ('incompat', ?), ('compat', ?)", (b"", b""))
+        link.execute(
+            "INSERT INTO meta VALUES ('incompat', ?), ('compat', ?)", (VALUES.encode(), b"")
+        )
         if key is not None:
             mark_sealed(link, key)
         link.execute("INSERT INTO meta VALUES ('pad', ?)", (b"",))
@@ -90,13 +92,19 @@ def mark_sealed(link: sqlite3.Connection, key: bytes) -> None:
     """Inside a transaction: make it an encrypted store, whose own wrapped key is `key`."""
     for sql in SEALED_TABLES.values():
         link.execute(sql)
-    link.execute("UPDATE meta SET value=? WHERE key='incompat'", (SEALED.encode(),))
+    features = " ".join(sorted({*_features(link), SEALED}))
+    link.execute("UPDATE meta SET value=? WHERE key='incompat'", (features.encode(),))
     link.execute("INSERT INTO key VALUES (0, ?)", (key,))
 
 
 def is_sealed(link: sqlite3.Connection) -> bool:
     """Whether the store says that it is encrypted."""
     return SEALED in _features(link)
+
+
+def holds_values(link: sqlite3.Connection) -> bool:
+    """Whether packs of the store may hold values beside their rows; older ones have no such."""
+    return VALUES in _features(link)
 
 
 def _features(link: sqlite3.Connection) -> set[str]:
@@ -115,7 +123,7 @@ def check(link: sqlite3.Connection, file: Path) -> bytes:
     # Compared as pairs, not by name: a trigger may bear the name of a table.
     found = {*link.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall()}
     features = _features(link) if ("meta", TABLES["meta"]) in found else set()
-    if unknown := features - {SEALED}:
+    if unknown := features - {SEALED, VALUES}:
         flags = ", ".join(sorted(unknown))
         raise NewerFormat(str(file.parent), f"{version} with {flags}", str(FORMAT))
     wanted = TABLES | SEALED_TABLES if SEALED in features else TABLES

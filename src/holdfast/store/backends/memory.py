@@ -10,6 +10,7 @@ from holdfast.errors import StoreClosed
 from holdfast.model.ids import branch_of
 from holdfast.store.backends.base import (
     Append,
+    Beside,
     BranchRow,
     Create,
     Grow,
@@ -67,6 +68,10 @@ class MemoryRecords:
         """The journal rows with ids from `first` to `last`, in order."""
         rows = self._read().rows
         return [rows[id_] for id_ in sorted(rows) if first <= id_ <= last]
+
+    def beside(self, first: int, last: int) -> list[Beside]:  # noqa: ARG002 there are no packs
+        """Nothing stands beside rows here."""
+        return []
 
     def last(self, branch: int) -> JournalRow | None:
         """The newest journal row of a branch."""

@@ -1,9 +1,11 @@
 """Packs: journal rows that have aged, compressed together, each with its hash as it was.
 
-A pack holds rows of one branch without a gap. It is written and its rows are deleted in one
+A pack holds rows of one branch without a gap, and beside them the values that states name, so that
+a state can be read without the rows. It is written and its rows are deleted in one
 transaction, after it was read back; whoever reads rows does not see the difference.
 """
 
+import contextlib
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
@@ -13,8 +15,9 @@ import msgspec
 from holdfast import failpoint
 from holdfast.errors import Damaged
 from holdfast.model.ids import branch_of, row_id
-from holdfast.store.backends.base import JournalRow
-from holdfast.store.codec.frame import open_frame, seal
+from holdfast.store.backends.base import Beside, JournalRow
+from holdfast.store.backends.cuts import Cutter, cut, joined, named
+from holdfast.store.codec.frame import bundle, is_bundle, open_frame, seal, unbundle
 
 CACHE_PACKS = 4
 _LEVEL = 3
@@ -78,11 +81,14 @@ class Packer(Protocol):
     def unpack(self, first: int, last: int, body: bytes, around: Around) -> list[JournalRow]:
         """The rows that `pack` was given; `Damaged` for any others."""
 
+    def beside(self, first: int, last: int, body: bytes, around: Around) -> Beside | None:
+        """The values that the pack holds beside its rows; None in one of version 1."""
+
 
 class OpenPacker:
-    """Packs of a store that is not encrypted: rows as they stand."""
+    """Packs of version 1, which hold rows as they stand and nothing beside them."""
 
-    def open(self, rows: Sequence[JournalRow], around: Around) -> list[JournalRow]:  # noqa: ARG002 only a sealed pack is bound to its place
+    def open(self, rows: Sequence[JournalRow], around: Around) -> list[JournalRow]:  # noqa: ARG002 these packs are not bound to their place
         """The rows as they are."""
         return list(rows)
 
@@ -94,25 +100,53 @@ class OpenPacker:
         """The rows of a pack."""
         return unpack(first, last, body)
 
+    def beside(self, first: int, last: int, body: bytes, around: Around) -> Beside | None:  # noqa: ARG002 as above
+        """Nothing."""
+        return None
 
-def make(rows: Sequence[JournalRow]) -> bytes:
-    """The body of a pack of these rows."""
+
+def make(rows: Sequence[JournalRow], cutter: Cutter | None = None) -> bytes:
+    """What a pack holds of these rows; with a `cutter`, values beside them."""
+    if cutter is not None:
+        return bundle([seal(each, _LEVEL) for each in cut(rows, cutter)])
     return seal(_encode([(row.mac, row.body) for row in rows]), _LEVEL)
 
 
+def last_mac(body: bytes) -> bytes:
+    """The hash of the last row in a pack of version 1; none of one that cannot be read."""
+    try:
+        return _decode(open_frame(body, ""))[-1].mac
+    except (Damaged, msgspec.DecodeError, IndexError):
+        return b""
+
+
 def unpack(first: int, last: int, body: bytes) -> list[JournalRow]:
-    """The rows of a pack that says it reaches from `first` to `last`."""
+    """The rows that `make` was given, if those are from `first` to `last`."""
+    where = f"pack {last:#x}"
+    if type(first) is not int:
+        raise Damaged(where, f"it begins with {first!r}")
+    try:
+        if is_bundle(body):
+            values, pieces = (open_frame(each, where) for each in unbundle(body, 2, where))
+            rows = joined(first, values, pieces)
+        else:
+            found = enumerate(_decode(open_frame(body, where)), start=first)
+            rows = [JournalRow(id=id_, mac=each.mac, body=each.body) for id_, each in found]
+    except ValueError as error:
+        raise Damaged(where, f"it cannot be decoded ({error})") from error
+    if first + len(rows) - 1 != last:
+        raise Damaged(where, f"it holds {len(rows)} rows, not those from {first!r}")
+    return rows
+
+
+def beside(first: int, last: int, ends: tuple[bytes, bytes], body: bytes) -> Beside:
+    """The values that `make` laid beside the rows."""
     where = f"pack {last:#x}"
     try:
-        found = _decode(open_frame(body, where))
-    except msgspec.DecodeError as error:
+        values = named(first, open_frame(unbundle(body, 2, where)[0], where))
+    except (ValueError, RecursionError) as error:
         raise Damaged(where, f"it cannot be decoded ({error})") from error
-    if type(first) is not int or first + len(found) - 1 != last:
-        raise Damaged(where, f"it holds {len(found)} rows, not those from {first!r}")
-    return [
-        JournalRow(id=id_, mac=each.mac, body=each.body)
-        for id_, each in enumerate(found, start=first)
-    ]
+    return Beside(first=first, last=last, ends=ends, values=values)
 
 
 def write(link: sqlite3.Connection, packer: Packer, first: int, last: int) -> None:
@@ -182,6 +216,22 @@ class Packs:
                 return
             rows = self._open(link, start, end)
             yield from rows[max(0, first - start) : max(0, last - start + 1)]
+
+    def beside(self, link: sqlite3.Connection, first: int, last: int) -> Iterator[Beside]:
+        """The values beside packed rows from `first` to `last`, pack by pack."""
+        found = link.execute(
+            "SELECT id, first, body FROM pack WHERE id BETWEEN ? AND ? ORDER BY id",
+            (first, row_id(branch_of(last) + 1, 0) - 1),
+        )
+        for end, start, body in found:
+            if type(start) is not int or type(body) is not bytes or start < 0:
+                continue
+            if start > last:
+                return
+            with contextlib.suppress(Damaged):
+                values = self._packer.beside(start, end, body, Around(link, start))
+                if values is not None:
+                    yield values
 
     def last(self, link: sqlite3.Connection, first: int, last: int) -> JournalRow | None:
         """The newest packed row from `first` to `last`, which end a branch."""

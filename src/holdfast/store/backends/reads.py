@@ -10,7 +10,7 @@ from pathlib import Path
 from holdfast.errors import Damaged, StoreError
 from holdfast.model.ids import row_id
 from holdfast.store.backends import catalog, packs, schema
-from holdfast.store.backends.base import BranchRow, JournalRow, RunRow
+from holdfast.store.backends.base import Beside, BranchRow, JournalRow, RunRow
 from holdfast.store.backends.connection import named
 from holdfast.store.backends.heads import HeadNote
 from holdfast.store.backends.packs import Packer, Packs
@@ -94,6 +94,11 @@ class SqliteReads:
             return packed
         found = {row.id: row for row in chain(packed, loose)}
         return [found[id_] for id_ in sorted(found)]
+
+    def beside(self, first: int, last: int) -> list[Beside]:
+        """Values of rows from `first` to `last` that can be had without the rows, pack by pack."""
+        with self._link() as link:
+            return list(self._packs.beside(link, first, last))
 
     def last(self, branch: int) -> JournalRow | None:
         """The newest journal row of a branch."""

@@ -25,6 +25,8 @@ TABLES = {
 }
 """Name of each table or index → its exact definition; a store with any other is refused."""
 
+VALUES = "values"
+"""The *incompat* feature of a store whose packs may hold values beside their rows."""
 SEALED = "sealed"
 """The *incompat* feature of a store that is encrypted."""
 SEALED_TABLES = {"key": "CREATE TABLE key (no INTEGER PRIMARY KEY, body BLOB NOT NULL)"}

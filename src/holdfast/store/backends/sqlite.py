@@ -28,6 +28,7 @@ from holdfast.store.backends.connection import (
     check,
     connect,
     create,
+    holds_values,
     is_sealed,
     named,
     transaction,
@@ -64,14 +65,12 @@ class SqliteRecords(SqliteReads):
     ) -> None:
         self._file, self._root = directory / FILE, root
         self._objects = objects
-        self.packer = OpenPacker()
         self._lock = CommitLock(directory / "lock", clock)
         self.heads = HeadNote(directory / "heads")
         self._writing, self._reading = threading.Lock(), threading.RLock()
         self._fault: StoreError | None = None
         self._is_grown = False
         self._pages = 0  # written to the log by this process and not told to the others
-        self._packs = Packs(self.packer)
         self._begun: list[JournalRow] = []  # first rows of branches that this commit begins
         try:
             with named(self._file):
@@ -80,6 +79,7 @@ class SqliteRecords(SqliteReads):
             self._lock.close()
             self.heads.abandon()
             raise
+        self.pack_with(OpenPacker())
 
     def _open(self) -> None:
         with self._lock.held():
@@ -87,7 +87,7 @@ class SqliteRecords(SqliteReads):
             try:
                 create(writer, secrets.token_bytes(16), self._root)
                 self.store_id = check(writer, self._file)
-                self.is_sealed = is_sealed(writer)
+                self.is_sealed, self.holds_values = is_sealed(writer), holds_values(writer)
                 self._reader = connect(self._file, for_reading=True)
             except BaseException:
                 writer.close()

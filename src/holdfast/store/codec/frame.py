@@ -8,17 +8,21 @@
 | 4 | plain length | of the payload as it was given to `seal` |
 | rest | payload | |
 
+A body of version 2 is not a payload but several frames, each after its length (4 bytes): packs are.
+
 Numbers are big-endian. The frame says how to read a body, not that it is whole: the hash of the row
 or chunk that holds it does. A sealed frame has the same header; `store/seal` opens it.
 """
 
 import struct
 import sys
+from collections.abc import Sequence
 from typing import Any, Final
 
 from holdfast import errors
 
 VERSION: Final = 1
+BUNDLE: Final = 2
 PLAIN_BYTES_MAX: Final = 512 * 1024 * 1024
 
 _HEADER: Final = struct.Struct(">BBHI")
@@ -45,7 +49,7 @@ def seal(payload: bytes, level: int = _LEVEL) -> bytes:
 
 def open_frame(body: bytes, where: str) -> bytes:
     """The payload of a stored body; `Damaged(where, ...)` if it is not one that `seal` gave."""
-    if body[:4] == _PLAIN and len(body) - HEADER_BYTES == int.from_bytes(body[4:8], "big"):
+    if body[:4] == _PLAIN and len(body) - HEADER_BYTES == plain_length(body):
         return body[HEADER_BYTES:]  # as most rows are, and they are read by the thousand
     if len(body) < _HEADER.size:
         raise errors.Damaged(where, f"{len(body)} bytes are too short for a frame")
@@ -66,6 +70,44 @@ def open_frame(body: bytes, where: str) -> bytes:
     return payload
 
 
+def is_plain(body: bytes) -> bool:
+    """Whether a stored body is a frame whose payload stands there as it is."""
+    return body[:4] == _PLAIN and len(body) - HEADER_BYTES == plain_length(body)
+
+
+def bundle(frames: Sequence[bytes]) -> bytes:
+    """A body that holds several frames."""
+    payload = b"".join(
+        [part for frame in frames for part in (len(frame).to_bytes(4, "big"), frame)]
+    )
+    return _HEADER.pack(BUNDLE, 0, 0, len(payload)) + payload
+
+
+def is_bundle(body: bytes) -> bool:
+    """Whether a stored body says that it holds several frames."""
+    return body[:1] == bytes([BUNDLE])
+
+
+def unbundle(body: bytes, count: int, where: str) -> list[bytes]:
+    """The frames that `bundle` was given; `Damaged` unless they are `count`, and nothing else."""
+    if body[:4] != _HEADER.pack(BUNDLE, 0, 0, 0)[:4]:
+        raise errors.Damaged(where, "it does not begin as a body of frames does")
+    frames: list[bytes] = []
+    at = HEADER_BYTES
+    while at < len(body) and len(frames) < count:
+        end = at + 4 + int.from_bytes(body[at : at + 4], "big")
+        frames.append(body[at + 4 : end])
+        at = end
+    if at != len(body) or len(frames) != count or len(body) - HEADER_BYTES != plain_length(body):
+        raise errors.Damaged(where, f"it is not {count} frames of the length it states")
+    return frames
+
+
+def plain_length(body: bytes) -> int:
+    """How many bytes a stored body states to hold."""
+    return int.from_bytes(body[4:8], "big")
+
+
 def mark_sealed(frame: bytes, key: int) -> bytes:
     """The header of `frame` once it is sealed with the key of that number."""
     version, flags, _, plain = _HEADER.unpack_from(frame)
@@ -77,7 +119,7 @@ def unmark_sealed(body: bytes, key: int, where: str) -> bytes:
     if len(body) < HEADER_BYTES:
         raise errors.Damaged(where, f"{len(body)} bytes are too short for a frame")
     version, flags, found, plain = _HEADER.unpack_from(body)
-    if version != VERSION:
+    if version not in (VERSION, BUNDLE):
         raise errors.Damaged(where, _unknown_version(version))
     if not flags & _SEALED:
         raise errors.Damaged(where, "it is not sealed, in a store that is encrypted")
@@ -92,8 +134,10 @@ def is_sealed(body: bytes) -> bool:
 
 
 def _unknown_version(version: int) -> str:
-    if version > VERSION:
-        return f"a newer Holdfast wrote it (frame version {version}, known here: {VERSION})"
+    if version == BUNDLE:
+        return "it is a body of several frames, as only a pack is"
+    if version > BUNDLE:
+        return f"a newer Holdfast wrote it (frame version {version}, known here: {BUNDLE})"
     return f"its frame has version {version}, which was never written"
 
 

@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from holdfast.errors import Damaged
-from holdfast.store.backends.base import JournalRow
-from holdfast.store.backends.packs import Around, make, unpack
-from holdfast.store.codec.frame import HEADER_BYTES
+from holdfast.store.backends.base import Beside, JournalRow
+from holdfast.store.backends.cuts import Cutter
+from holdfast.store.backends.packs import Around, beside, make, unpack
+from holdfast.store.codec.frame import HEADER_BYTES, is_bundle
 from holdfast.store.seal.aead import MAC_BYTES
 from holdfast.store.seal.sealed import Sealed, SealedRun
 
@@ -22,8 +23,8 @@ _MAC = slice(_ENDS.stop, _ENDS.stop + MAC_BYTES)
 class SealedPacker:
     """Packs of an encrypted store: header, hash before the first row, hash of the last, seal."""
 
-    def __init__(self, seals: Sealed) -> None:
-        self._seals = seals
+    def __init__(self, seals: Sealed, cutter: Cutter | None = None) -> None:
+        self._seals, self._cutter = seals, cutter
 
     def open(self, rows: Sequence[JournalRow], around: Around) -> list[JournalRow]:
         """Rows with their frames opened, each checked against the one before."""
@@ -38,16 +39,26 @@ class SealedPacker:
         """The body of a pack of rows that `open` gave."""
         assert rows[0].before is not None
         ends = rows[0].before + rows[-1].mac
-        mac, body = self._run(around).pack(rows[0].id, rows[-1].id, ends, make(rows))
+        mac, body = self._run(around).pack(rows[0].id, rows[-1].id, ends, make(rows, self._cutter))
         return body[:HEADER_BYTES] + ends + mac + body[HEADER_BYTES:]
 
     def unpack(self, first: int, last: int, body: bytes, around: Around) -> list[JournalRow]:
         """The rows that `pack` was given."""
-        sealed = body[:HEADER_BYTES] + body[_MAC.stop :]
-        frame = self._run(around).open_pack((first, last), body[_ENDS], body[_MAC], sealed)
-        rows = unpack(first, last, frame)
+        rows = unpack(first, last, self._opened(first, last, body, around))
         befores = [body[_ENDS][:MAC_BYTES], *(row.mac for row in rows)]
         return [replace(row, before=before) for row, before in zip(rows, befores, strict=False)]
+
+    def beside(self, first: int, last: int, body: bytes, around: Around) -> Beside | None:
+        """The values that the pack holds beside its rows."""
+        if not is_bundle(body):
+            return None
+        ends = body[_ENDS][:MAC_BYTES], body[_ENDS][MAC_BYTES:]
+        return beside(first, last, ends, self._opened(first, last, body, around))
+
+    def _opened(self, first: int, last: int, body: bytes, around: Around) -> bytes:
+        """What `make` gave, if it is here as it was written."""
+        sealed = body[:HEADER_BYTES] + body[_MAC.stop :]
+        return self._run(around).open_pack((first, last), body[_ENDS], body[_MAC], sealed)
 
     def _run(self, around: Around) -> SealedRun:
         # Asked anew each time: the run may have been made in the transaction that packs it.

@@ -8,6 +8,7 @@ import msgspec
 
 from holdfast.errors import KeyNeeded, StoreNotFound
 from holdfast.store.backends.connection import check, connect, is_new, is_sealed, named
+from holdfast.store.backends.cuts import Cutter
 from holdfast.store.backends.sqlite import FILE, SqliteRecords
 from holdfast.store.seal import keys
 from holdfast.store.seal.packer import SealedPacker
@@ -25,13 +26,18 @@ def maker(provider: KeyProvider) -> Callable[[bytes], bytes]:
     return root
 
 
-def unlocked(records: SqliteRecords, provider: KeyProvider | None, path: str) -> Sealed:
-    """The seals of an encrypted store; `KeyNeeded`, `WrongKey` where its key is not at hand."""
+def unlocked(
+    records: SqliteRecords, provider: KeyProvider | None, path: str, cutter: Cutter | None = None
+) -> Sealed:
+    """The seals of an encrypted store; `KeyNeeded`, `WrongKey` where its key is not at hand.
+
+    With a `cutter`, its packs get values beside their rows.
+    """
     row = records.key(keys.ROOT)
     if provider is None:
         raise KeyNeeded(path, keys.read_root(row).kind)
     seals = Sealed(records, keys.unlock(row or b"", records.store_id, provider, path))
-    records.pack_with(SealedPacker(seals))
+    records.pack_with(SealedPacker(seals, cutter))
     return seals
 
 

@@ -62,7 +62,8 @@ def test_every_cut_body_is_damage() -> None:
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        ({"version": 2, "plain": 1, "payload": b"x"}, "a newer Holdfast wrote it"),
+        ({"version": 2, "plain": 1, "payload": b"x"}, "several frames, as only a pack is"),
+        ({"version": 3, "plain": 1, "payload": b"x"}, "a newer Holdfast wrote it"),
         ({"version": 0, "plain": 1, "payload": b"x"}, "never written"),
         ({"flags": 2, "key": 5, "plain": 1, "payload": b"x"}, r"it is sealed \(key id 5\)"),
         ({"flags": 4, "plain": 1, "payload": b"x"}, "unknown flags"),

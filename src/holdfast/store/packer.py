@@ -1,0 +1,75 @@
+"""Packs of a store that is not encrypted: one hash for all rows, and values beside them.
+
+The hash says that a pack is whole without a look at its rows. Their own hashes are compared before
+it is made, so that it vouches for nothing that was changed until then.
+"""
+
+from collections.abc import Sequence
+
+from holdfast.errors import Damaged
+from holdfast.store.backends.base import Beside, JournalRow
+from holdfast.store.backends.cuts import Cutter
+from holdfast.store.backends.packs import Around, beside, last_mac, make, unpack
+from holdfast.store.chain import MAC_BYTES, Hashed, pack_mac
+from holdfast.store.codec.frame import HEADER_BYTES, is_bundle
+
+_ENDS = slice(HEADER_BYTES, HEADER_BYTES + 2 * MAC_BYTES)
+_MAC = slice(_ENDS.stop, _ENDS.stop + MAC_BYTES)
+
+
+class HashedPacker:
+    """Packs of an open store: header, hash before the first row, hash of the last, its own.
+
+    Without a `cutter` it makes packs of version 1, as older stores have them.
+    """
+
+    def __init__(self, seals: Hashed, cutter: Cutter | None) -> None:
+        self._seals, self._cutter = seals, cutter
+
+    def open(self, rows: Sequence[JournalRow], around: Around) -> list[JournalRow]:  # noqa: ARG002 rows stay as they are
+        """The rows as they are."""
+        return list(rows)
+
+    def pack(self, rows: Sequence[JournalRow], around: Around) -> bytes:
+        """The body of a pack of these rows."""
+        if self._cutter is None or not self._is_sound(rows, before := around.before(_end)):
+            return make(rows)  # Each row is read against its own hash.
+        made, ends = make(rows, self._cutter), before + rows[-1].mac
+        mac = pack_mac(self._seals.store_id, (rows[0].id, rows[-1].id), ends, made)
+        return made[:HEADER_BYTES] + ends + mac + made[HEADER_BYTES:]
+
+    def _is_sound(self, rows: Sequence[JournalRow], before: bytes) -> bool:
+        """Whether each row is as it was written, after the one before it."""
+        try:
+            for row in rows:
+                self._seals.open_row(row, before)
+                before = row.mac
+        except Damaged:
+            return False
+        return True
+
+    def unpack(self, first: int, last: int, body: bytes, around: Around) -> list[JournalRow]:  # noqa: ARG002 the hash says where it stands
+        """The rows of a pack."""
+        return unpack(first, last, self._checked(first, last, body) if is_bundle(body) else body)
+
+    def beside(self, first: int, last: int, body: bytes, around: Around) -> Beside | None:  # noqa: ARG002 as above
+        """The values that the pack holds beside its rows."""
+        if not is_bundle(body):
+            return None
+        ends = body[_ENDS][:MAC_BYTES], body[_ENDS][MAC_BYTES:]
+        return beside(first, last, ends, self._checked(first, last, body))
+
+    def _checked(self, first: int, last: int, body: bytes) -> bytes:
+        """What `make` gave, if it is here as it was written."""
+        where = f"pack {last:#x}"
+        if type(first) is not int or not 0 <= first <= last:
+            raise Damaged(where, f"it begins with {first!r}")
+        made = body[:HEADER_BYTES] + body[_MAC.stop :]
+        if body[_MAC] != pack_mac(self._seals.store_id, (first, last), body[_ENDS], made):
+            raise Damaged(where, "its hash does not match its bytes or its place")
+        return made
+
+
+def _end(body: bytes) -> bytes:
+    """The hash of a pack's last row; whoever reads a row behind it finds out if it is another."""
+    return body[_ENDS][MAC_BYTES:] if is_bundle(body) else last_mac(body)
