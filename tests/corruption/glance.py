@@ -14,9 +14,9 @@ from typing import Any
 
 from holdfast.errors import Damaged
 from holdfast.store.backends.base import BranchRow, JournalRow, RunRow
-from holdfast.store.backends.packs import unpack
 from holdfast.store.chain import check_branch, check_row, check_run
 from holdfast.store.codec.frame import open_frame
+from holdfast.store.packer import rows_in
 
 Answers = dict[str, list[tuple[Any, ...]]]
 
@@ -74,7 +74,7 @@ def healthy(file: Path) -> Healthy:
     macs = {row[0]: row[4] for row in found["branch"]}
     rows = {row[0]: row[1] for row in found["j"]}
     for last, first, body in found["pack"]:
-        rows |= {row.id: row.mac for row in unpack(first, last, body)}
+        rows |= {row.id: row.mac for row in rows_in(first, last, body)}
     before = {id_: rows.get(id_ - 1) or macs[id_ >> 32] for id_ in rows}
     before |= {row[0]: rows[row[3]] if row[2] else b"" for row in found["branch"]}
     store_id: bytes = next(value for key, value in found["meta"] if key == "store_id")
@@ -133,7 +133,7 @@ def fails(name: str, row: tuple[Any, ...], known: Healthy) -> bool:
             case "j":
                 _check_rows([JournalRow(id=row[0], mac=row[1], body=row[2])], known)
             case _:
-                _check_rows(unpack(row[1], row[0], row[2]), known)
+                _check_rows(rows_in(row[1], row[0], row[2]), known)
     except Damaged:
         return True
     return False

@@ -12,8 +12,9 @@ import holdfast
 from holdfast.cli.main import main
 from holdfast.model.ids import row_id
 from holdfast.store.backends.base import JournalRow
-from holdfast.store.backends.packs import make, unpack
+from holdfast.store.backends.packs import make
 from holdfast.store.codec import frame
+from holdfast.store.packer import rows_in
 from tests.corruption.scene import keeper
 
 
@@ -27,7 +28,7 @@ def spoil(path: Path, branch: int, seq: int) -> None:
         last, first, body = link.execute(sql, (id_, id_, branch)).fetchone()
         rows = [
             JournalRow(id=row.id, mac=row.mac, body=bytes(9)) if row.id == id_ else row
-            for row in unpack(first, last, body)
+            for row in rows_in(first, last, body)
         ]
         link.execute("UPDATE pack SET body=? WHERE id=?", (make(rows), last))
 

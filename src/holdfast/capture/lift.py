@@ -16,7 +16,7 @@ from holdfast.capture.fixed import BASIC, Value
 from holdfast.capture.lost import Lost, lost_in
 from holdfast.capture.lower import preorder
 from holdfast.capture.node import KINDS, TRACKED, is_flat
-from holdfast.capture.places import At, Place, rows_named
+from holdfast.capture.places import At, Needs, Place, named_in
 from holdfast.capture.tracked import plain
 from holdfast.store.backends.base import Name
 from holdfast.store.chunks import Chunks
@@ -370,10 +370,10 @@ class Lift:
         return values.decode(bytes(lowered.data)) if type(lowered) is Ext else lowered
 
 
-def rows_needed(base: bytes, ready: Iterable[Name] = ()) -> set[int]:
-    """Give the rows whose entries the reading of a base asks for, but for what is `ready`."""
+def needs(base: bytes) -> Needs:
+    """Give what the reading of a base asks for."""
     try:
-        return rows_named(base, ready)
+        return named_in(base)
     except _UNREADABLE as error:
         raise _unreadable(error) from error
 

@@ -60,8 +60,22 @@ def source_of(token: Value, keys: Iterable[object]) -> Value:
     return source
 
 
-def rows_named(data: bytes, ready: Iterable[Name] = ()) -> set[int]:
-    """Give the rows that a save names, but for what is `ready`."""
+class Needs(NamedTuple):
+    """What a save names: containers by name, and the rows of others."""
+
+    names: set[Name]
+    rows: set[int]
+
+    def rows_without(self, ready: Iterable[Name] = ()) -> set[int]:
+        """Give the rows that have to be read where some names are `ready`."""
+        rows = self.rows.union(row for _, row, _, _ in self.names.difference(ready))
+        rows.discard(wire.BESIDE[0])
+        return rows
+
+
+def named_in(data: bytes) -> Needs:
+    """Give what a save names."""
+    names: set[Name] = set()
     rows: set[int] = set()
     stack = list(chain.from_iterable(map(inside, bodies(wire.unpack(data)))))
     while stack:
@@ -72,11 +86,9 @@ def rows_named(data: bytes, ready: Iterable[Name] = ()) -> set[int]:
                 stack.extend(inside(value))
         elif value.code == wire.STORED:
             counts, steps, indexes, ordinals = wire.unpack(value.data)
-            names = zip(counts, accumulate(steps), indexes, ordinals, strict=True)
-            rows.update(row for _, row, _, _ in {*names}.difference(ready))
+            names.update(zip(counts, accumulate(steps), indexes, ordinals, strict=True))
         elif value.code == wire.ANSWER:
             rows.add(wire.unpack(value.data)[1][0])
         elif value.code == wire.PAIRS:
             stack.extend(inside(value))
-    rows.discard(wire.BESIDE[0])
-    return rows
+    return Needs(names, rows)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from holdfast.capture.lift import read, rows_needed
+from holdfast.capture.lift import needs, read
 from holdfast.capture.node import step
 from holdfast.capture.state import State
 from holdfast.errors import Damaged, HoldfastError, NotStorable
@@ -166,7 +166,7 @@ def rows_used(reader: Reader, rows: Iterable[Placed]) -> set[int]:
         for entry in placed.row.entries:
             save = _save_of(entry)
             if save is not None:
-                found |= rows_needed(reader.chunks.fetch(save))
+                found |= needs(reader.chunks.fetch(save)).rows_without()
             for span in entry.outside if isinstance(entry, Based) else ():
                 found.update(range(span.first, span.last + 1))
     return found
@@ -249,8 +249,9 @@ class Sources:
 
     def load(self, base: bytes) -> None:
         """Read all that a base names at once: one by one would take much longer."""
-        self.ready = self.reader.beside(rows_needed(base))
-        due = rows_needed(base, self.ready).difference(self._rows)
+        needed = needs(base)
+        self.ready = self.reader.beside(needed.rows_without())
+        due = needed.rows_without(self.ready).difference(self._rows)
         with contextlib.suppress(Damaged):  # Each is read by itself where it is needed.
             self._rows.update((placed.id, placed.row) for placed in self.reader.some(due))
 

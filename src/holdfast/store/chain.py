@@ -104,13 +104,15 @@ def keyed_id(store_id: bytes, run: str) -> bytes:
     return hashlib.sha256(b"kid" + store_id + name).digest()[:KID_BYTES]
 
 
-def pack_mac(store_id: bytes, span: tuple[int, int], ends: bytes, bundle: bytes) -> bytes:
+def pack_mac(store_id: bytes, span: tuple[int, int], head: bytes, payload: memoryview) -> bytes:
     """The hash of a pack of the rows from the first to the last of `span`.
 
-    `ends` are the hash before its first row and that of its last.
+    `head` is its header, the hash before its first row and that of its last.
     """
     place = b"pack" + store_id + b"".join(id_.to_bytes(8, "big") for id_ in span)
-    return hashlib.sha256(place + ends + bundle).digest()
+    found = hashlib.sha256(place + head)
+    found.update(payload)
+    return found.digest()
 
 
 def row_mac(store_id: bytes, row: int, before: bytes, body: bytes) -> bytes:

@@ -1,7 +1,8 @@
 """Packs of a store that is not encrypted: one hash for all rows, and values beside them.
 
-The hash says that a pack is whole without a look at its rows. Their own hashes are compared before
-it is made, so that it vouches for nothing that was changed until then.
+The hash says that a pack is whole without a look at its rows, for whoever reads the values alone.
+Rows keep their own hashes. Those are compared before the pack's is made, so that it vouches for
+nothing that was changed until then.
 """
 
 from collections.abc import Sequence
@@ -35,8 +36,9 @@ class HashedPacker:
         if self._cutter is None or not self._is_sound(rows, before := around.before(_end)):
             return make(rows)  # Each row is read against its own hash.
         made, ends = make(rows, self._cutter), before + rows[-1].mac
-        mac = pack_mac(self._seals.store_id, (rows[0].id, rows[-1].id), ends, made)
-        return made[:HEADER_BYTES] + ends + mac + made[HEADER_BYTES:]
+        head, payload = made[:HEADER_BYTES] + ends, memoryview(made)[HEADER_BYTES:]
+        mac = pack_mac(self._seals.store_id, (rows[0].id, rows[-1].id), head, payload)
+        return head + mac + payload
 
     def _is_sound(self, rows: Sequence[JournalRow], before: bytes) -> bool:
         """Whether each row is as it was written, after the one before it."""
@@ -48,26 +50,31 @@ class HashedPacker:
             return False
         return True
 
-    def unpack(self, first: int, last: int, body: bytes, around: Around) -> list[JournalRow]:  # noqa: ARG002 the hash says where it stands
-        """The rows of a pack."""
-        return unpack(first, last, self._checked(first, last, body) if is_bundle(body) else body)
+    def unpack(self, first: int, last: int, body: bytes, around: Around) -> list[JournalRow]:  # noqa: ARG002 rows know their places
+        """The rows of a pack; each is read against its own hash."""
+        return rows_in(first, last, body)
 
     def beside(self, first: int, last: int, body: bytes, around: Around) -> Beside | None:  # noqa: ARG002 as above
         """The values that the pack holds beside its rows."""
         if not is_bundle(body):
             return None
+        self._check(first, last, body)
         ends = body[_ENDS][:MAC_BYTES], body[_ENDS][MAC_BYTES:]
-        return beside(first, last, ends, self._checked(first, last, body))
+        return beside((first, last), ends, body, _MAC.stop)
 
-    def _checked(self, first: int, last: int, body: bytes) -> bytes:
-        """What `make` gave, if it is here as it was written."""
+    def _check(self, first: int, last: int, body: bytes) -> None:
+        """Raise `Damaged` unless the pack is as it was written, and where."""
         where = f"pack {last:#x}"
         if type(first) is not int or not 0 <= first <= last:
             raise Damaged(where, f"it begins with {first!r}")
-        made = body[:HEADER_BYTES] + body[_MAC.stop :]
-        if body[_MAC] != pack_mac(self._seals.store_id, (first, last), body[_ENDS], made):
+        head, payload = body[: _ENDS.stop], memoryview(body)[_MAC.stop :]
+        if body[_MAC] != pack_mac(self._seals.store_id, (first, last), head, payload):
             raise Damaged(where, "its hash does not match its bytes or its place")
-        return made
+
+
+def rows_in(first: int, last: int, body: bytes) -> list[JournalRow]:
+    """The rows of a pack of either version; nothing is said yet of whether they are as written."""
+    return unpack(first, last, body, _MAC.stop if is_bundle(body) else HEADER_BYTES)
 
 
 def _end(body: bytes) -> bytes:

@@ -201,7 +201,7 @@ class Reader:
                 with contextlib.suppress(Damaged):
                     before = end if pack.first == last + 1 else self._mac_before(pack.first)
                     if before == pack.ends[0]:
-                        found.update(pack.values)
+                        found.update(zip(pack.names, pack.values, strict=True))
                         last, end = pack.last, pack.ends[1]
         return found
 
@@ -381,7 +381,7 @@ def _spans(ids: list[int]) -> Iterator[Range]:
     """Ranges that cover sorted row ids, without large gaps and each on one branch."""
     first = last = -1
     for id_ in ids:
-        if first >= 0 and (id_ - last > GAP_ROWS or branch_of(id_) != branch_of(last)):
+        if first >= 0 and id_ - last > GAP_ROWS:  # As those of two branches always are.
             yield Range(first, last)
             first = -1
         first, last = first if first >= 0 else id_, id_

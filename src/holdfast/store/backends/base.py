@@ -66,7 +66,8 @@ class Beside(msgspec.Struct, frozen=True, kw_only=True):
     first: int
     last: int
     ends: tuple[bytes, bytes]
-    values: dict[Name, Any]
+    names: list[Name]
+    values: list[Any]
 
 
 class Create(msgspec.Struct, frozen=True, kw_only=True):

@@ -109,10 +109,13 @@ def _together(between: list[bytes], values: Iterable[bytes]) -> bytes:
     return b"".join([*chain.from_iterable(zip(between, values, strict=False)), between[-1]])
 
 
-def named(first: int, values: bytes) -> dict[Name, Any]:
-    """The values that were cut out of rows, of which the first has that id, by their names."""
+def named(first: int, values: bytes) -> tuple[list[Name], list[Any]]:
+    """The values that were cut out of rows, of which the first has that id, and their names."""
     guard.get().look(values)
     columns, found = _decode_values(values)
     rows = map(first.__add__, columns.rows)
-    names = zip(columns.counts, rows, columns.indexes, columns.ordinals, strict=True)
-    return dict(zip(names, found, strict=True))
+    names = list(zip(columns.counts, rows, columns.indexes, columns.ordinals, strict=True))
+    if len(names) != len(found):
+        msg = f"it names {len(names)} values and holds {len(found)}"
+        raise ValueError(msg)
+    return names, found

@@ -5,7 +5,6 @@ a state can be read without the rows. It is written and its rows are deleted in 
 transaction, after it was read back; whoever reads rows does not see the difference.
 """
 
-import contextlib
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
@@ -17,7 +16,7 @@ from holdfast.errors import Damaged
 from holdfast.model.ids import branch_of, row_id
 from holdfast.store.backends.base import Beside, JournalRow
 from holdfast.store.backends.cuts import Cutter, cut, joined, named
-from holdfast.store.codec.frame import bundle, is_bundle, open_frame, seal, unbundle
+from holdfast.store.codec.frame import HEADER_BYTES, bundle, is_bundle, open_frame, seal, unbundle
 
 CACHE_PACKS = 4
 _LEVEL = 3
@@ -120,33 +119,39 @@ def last_mac(body: bytes) -> bytes:
         return b""
 
 
-def unpack(first: int, last: int, body: bytes) -> list[JournalRow]:
-    """The rows that `make` was given, if those are from `first` to `last`."""
+def unpack(first: int, last: int, body: bytes, begin: int = HEADER_BYTES) -> list[JournalRow]:
+    """The rows that `make` was given, if those are from `first` to `last`.
+
+    What it gave begins behind its header, or later.
+    """
     where = f"pack {last:#x}"
     if type(first) is not int:
         raise Damaged(where, f"it begins with {first!r}")
     try:
         if is_bundle(body):
-            values, pieces = (open_frame(each, where) for each in unbundle(body, 2, where))
+            values, pieces = (open_frame(each, where) for each in unbundle(body, 2, where, begin))
             rows = joined(first, values, pieces)
         else:
             found = enumerate(_decode(open_frame(body, where)), start=first)
             rows = [JournalRow(id=id_, mac=each.mac, body=each.body) for id_, each in found]
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise Damaged(where, f"it cannot be decoded ({error})") from error
     if first + len(rows) - 1 != last:
         raise Damaged(where, f"it holds {len(rows)} rows, not those from {first!r}")
     return rows
 
 
-def beside(first: int, last: int, ends: tuple[bytes, bytes], body: bytes) -> Beside:
-    """The values that `make` laid beside the rows."""
+def beside(
+    span: tuple[int, int], ends: tuple[bytes, bytes], body: bytes, begin: int = HEADER_BYTES
+) -> Beside:
+    """The values that `make` laid beside the rows; what it gave begins as for `unpack`."""
+    first, last = span
     where = f"pack {last:#x}"
     try:
-        values = named(first, open_frame(unbundle(body, 2, where)[0], where))
+        names, values = named(first, open_frame(unbundle(body, 2, where, begin)[0], where))
     except (ValueError, RecursionError) as error:
         raise Damaged(where, f"it cannot be decoded ({error})") from error
-    return Beside(first=first, last=last, ends=ends, values=values)
+    return Beside(first=first, last=last, ends=ends, names=names, values=values)
 
 
 def write(link: sqlite3.Connection, packer: Packer, first: int, last: int) -> None:
@@ -217,19 +222,22 @@ class Packs:
             rows = self._open(link, start, end)
             yield from rows[max(0, first - start) : max(0, last - start + 1)]
 
-    def beside(self, link: sqlite3.Connection, first: int, last: int) -> Iterator[Beside]:
-        """The values beside packed rows from `first` to `last`, pack by pack."""
+    def beside(self, link: sqlite3.Connection, first: int, last: int) -> Iterator[Beside | Damaged]:
+        """The values beside packed rows from `first` to `last`, pack by pack, or what is wrong."""
         found = link.execute(
             "SELECT id, first, body FROM pack WHERE id BETWEEN ? AND ? ORDER BY id",
             (first, row_id(branch_of(last) + 1, 0) - 1),
         )
         for end, start, body in found:
-            if type(start) is not int or type(body) is not bytes or start < 0:
-                continue
+            if type(start) is not int or type(body) is not bytes:
+                continue  # Its rows say so when they are read.
             if start > last:
                 return
-            with contextlib.suppress(Damaged):
+            try:
                 values = self._packer.beside(start, end, body, Around(link, start))
+            except Damaged as damage:
+                yield damage
+            else:
                 if values is not None:
                     yield values
 

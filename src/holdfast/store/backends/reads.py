@@ -98,11 +98,18 @@ class SqliteReads:
     def beside(self, first: int, last: int) -> list[Beside]:
         """Values of rows from `first` to `last` that can be had without the rows, pack by pack."""
         with self._link() as link:
-            return list(self._packs.beside(link, first, last))
+            found = list(self._packs.beside(link, first, last))
+        return [each for each in found if isinstance(each, Beside)]
+
+    def unsound(self, branch: int) -> list[Damaged]:
+        """What is wrong with the values that packs of a branch hold beside their rows."""
+        with self._link() as link:
+            found = list(self._packs.beside(link, *_all(branch)))
+        return [each for each in found if isinstance(each, Damaged)]
 
     def last(self, branch: int) -> JournalRow | None:
         """The newest journal row of a branch."""
-        first, end = row_id(branch, 0), row_id(branch + 1, 0) - 1
+        first, end = _all(branch)
         with self._link() as link:
             found = link.execute(
                 "SELECT id, mac, body FROM j WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1",
@@ -142,7 +149,7 @@ class SqliteReads:
             found = link.execute(
                 "SELECT coalesce(min(id), -1), coalesce(sum(length(body)), 0) FROM j "
                 "WHERE id BETWEEN ? AND ?",
-                (row_id(branch, 0), row_id(branch + 1, 0) - 1),
+                _all(branch),
             ).fetchone()
         return found[0], found[1]
 
@@ -183,3 +190,8 @@ class SqliteReads:
     def _refuse_if_unfit(self) -> None:
         if self._fault is not None:
             raise self._fault
+
+
+def _all(branch: int) -> tuple[int, int]:
+    """The first and the last id that a row of a branch may have."""
+    return row_id(branch, 0), row_id(branch + 1, 0) - 1

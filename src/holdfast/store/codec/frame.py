@@ -62,9 +62,10 @@ def open_frame(body: bytes, where: str) -> bytes:
         raise errors.Damaged(where, f"unknown flags {flags:#04x} or key id {key} in its frame")
     if plain > PLAIN_BYTES_MAX:
         raise errors.Damaged(where, f"its frame states {plain:,} bytes, more than any may have")
-    payload = body[_HEADER.size :]
     if flags & _COMPRESSED:
-        payload = _decompress(payload, plain, where)
+        payload = _decompress(memoryview(body)[HEADER_BYTES:], plain, where)
+    else:
+        payload = body[HEADER_BYTES:]
     if len(payload) != plain:
         raise errors.Damaged(where, f"its frame states {plain} bytes, it holds {len(payload)}")
     return payload
@@ -88,17 +89,20 @@ def is_bundle(body: bytes) -> bool:
     return body[:1] == bytes([BUNDLE])
 
 
-def unbundle(body: bytes, count: int, where: str) -> list[bytes]:
-    """The frames that `bundle` was given; `Damaged` unless they are `count`, and nothing else."""
+def unbundle(body: bytes, count: int, where: str, begin: int = HEADER_BYTES) -> list[bytes]:
+    """The frames that `bundle` was given; `Damaged` unless they are `count`, and nothing else.
+
+    They may begin later than right behind the header.
+    """
     if body[:4] != _HEADER.pack(BUNDLE, 0, 0, 0)[:4]:
         raise errors.Damaged(where, "it does not begin as a body of frames does")
     frames: list[bytes] = []
-    at = HEADER_BYTES
+    at = begin
     while at < len(body) and len(frames) < count:
         end = at + 4 + int.from_bytes(body[at : at + 4], "big")
         frames.append(body[at + 4 : end])
         at = end
-    if at != len(body) or len(frames) != count or len(body) - HEADER_BYTES != plain_length(body):
+    if at != len(body) or len(frames) != count or len(body) - begin != plain_length(body):
         raise errors.Damaged(where, f"it is not {count} frames of the length it states")
     return frames
 
@@ -141,7 +145,7 @@ def _unknown_version(version: int) -> str:
     return f"its frame has version {version}, which was never written"
 
 
-def _decompress(packed: bytes, plain: int, where: str) -> bytes:
+def _decompress(packed: memoryview, plain: int, where: str) -> bytes:
     """At most one byte more than `plain`, whatever the packed bytes would become."""
     zstd = _zstd()
     opened = zstd.ZstdDecompressor()

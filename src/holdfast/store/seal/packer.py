@@ -53,7 +53,7 @@ class SealedPacker:
         if not is_bundle(body):
             return None
         ends = body[_ENDS][:MAC_BYTES], body[_ENDS][MAC_BYTES:]
-        return beside(first, last, ends, self._opened(first, last, body, around))
+        return beside((first, last), ends, self._opened(first, last, body, around))
 
     def _opened(self, first: int, last: int, body: bytes, around: Around) -> bytes:
         """What `make` gave, if it is here as it was written."""

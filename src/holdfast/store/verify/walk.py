@@ -221,6 +221,9 @@ class _Verification:
             branch = opened_branch(found, self._seals.of(found.run).open_branch(found, before))
         if not line.grow(branch, self._inherited(branch, line)):
             self._find(where, f"it grew from branch {branch.parent}, which is not an older one")
+        with self._finding(where):
+            for damage in self._records.unsound(branch.no):
+                self._find(damage.where, damage.why)
         mac: bytes | None = branch.mac
         expected = row_id(branch.no, first)
         for row in self._rows_of(branch, expected):
