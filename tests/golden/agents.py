@@ -158,3 +158,21 @@ def banker(run: holdfast.Run) -> int:
 def asker(run: holdfast.Run) -> str:
     """Asks a person."""
     return f"they said {run.ask('Go on?', ['yes', 'no'])}"
+
+
+@holdfast.step
+def reply(messages: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"author": "model", "text": f"The tide has turned {len(messages)} times since we began."}
+
+
+@holdfast.agent
+def talker(run: holdfast.Run, last: int) -> int:
+    """A conversation: messages of the agent's own, and answers, one after the other."""
+    messages = run.state.setdefault("messages", [])
+    for turn in run.turns():
+        text = f"What does the kelp do while the sea goes out for the {turn}. time?"
+        messages.append({"author": "user", "text": text, "of": {"turn": turn}})
+        messages.append(reply(messages))
+        if turn == last:
+            break
+    return len(messages)

@@ -19,13 +19,15 @@ from unittest.mock import patch
 import holdfast
 from holdfast.engine import turns
 from holdfast.store import writer
-from holdfast.store.backends.schema import FORMAT
+from holdfast.store.backends.schema import FORMAT, VALUES
 from tests.golden import agents
 from tests.golden.tell import KEY, KEY_TEXT, contents
 
 HERE = Path(__file__).parent
 KEPT = ("store.db", "heads", "objects")
 SEALED = "sealed"
+NAME = f"v{FORMAT}-{VALUES}"
+"""The format, and what a store of it has besides; those in `v1` were made before."""
 
 
 def main() -> int:
@@ -34,7 +36,7 @@ def main() -> int:
     os.environ[KEY.partition(":")[2]] = KEY_TEXT
     with tempfile.TemporaryDirectory() as folder, _nowhere():
         for name, key in (("open", None), (SEALED, KEY)):
-            target = HERE / f"v{FORMAT}" / name
+            target = HERE / NAME / name
             shutil.rmtree(target, ignore_errors=True)
             made = Path(folder, name)
             _build(made, key)
@@ -72,6 +74,7 @@ def _build(path: Path, key: str | None) -> None:
         store.run(agents.worker, "packed", 9, id="packed")
         store.run(agents.worker, "large", 3, "large", id="large")
         store.run(agents.banker, id="bank")
+        store.run(agents.talker, 24, id="talk")
         for redo in (None, False, True, True):
             with contextlib.suppress(holdfast.RunFailed):
                 if redo is None:

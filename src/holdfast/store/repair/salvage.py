@@ -74,10 +74,21 @@ class Salvage:
         return dict(sorted(found.items()))
 
     def packs(self, branch: int) -> dict[int, tuple[int, bytes]]:
-        """First row and body of each pack of a branch, by the id of its last row."""
+        """First row and body of each sound pack of a branch, by the id of its last row."""
         first, last = row_id(branch, 0), row_id(branch + 1, 0) - 1
         found = self._around("id, first, body", "pack", first, last)
-        return {id_: (start, body) for id_, start, body in found.values()}
+        return {
+            id_: (start, body)
+            for id_, start, body in found.values()
+            if self._is_sound(id_, start, body)
+        }
+
+    def _is_sound(self, last: int, first: int, body: bytes) -> bool:
+        """Whether what a pack holds beside its rows is as it was written."""
+        with contextlib.suppress(Damaged, TypeError, ValueError):
+            self.packer.beside(first, last, body, Around(self._link, first))
+            return True
+        return False
 
     def end(self, branch: int) -> int:
         """The id of the newest row of a branch; -2 where that cannot be read."""
