@@ -12,7 +12,7 @@ from unittest.mock import patch
 import holdfast
 from holdfast.engine import turns
 from holdfast.store import writer
-from holdfast.store.backends import sqlite
+from holdfast.store.backends import packs, sqlite
 
 LETTERS = "kelp"
 
@@ -63,6 +63,7 @@ def small_parts() -> Iterator[None]:
     with (
         patch.object(turns, "BASE_BYTES_MIN", 500),
         patch.object(writer, "PACK_BYTES", 2400),
+        patch.object(packs, "CUT_FROM", 0),
         patch.object(writer, "PACK_BYTES_MIN", 2000),
         patch.object(sqlite, "WAL_PAGES", 16),
     ):

@@ -16,7 +16,7 @@ from holdfast.engine.repair import plan_repair
 from holdfast.engine.transfer import admit, collect
 from holdfast.model.ids import row_id
 from holdfast.store import writer
-from holdfast.store.backends import connection
+from holdfast.store.backends import connection, packs
 from holdfast.store.backends.base import Name
 from holdfast.store.chain import pack_mac
 from holdfast.store.codec.frame import is_bundle
@@ -71,6 +71,7 @@ def _small_parts() -> Iterator[None]:
     with (
         patch.object(turns, "BASE_BYTES_MIN", 1500),
         patch.object(writer, "PACK_BYTES", 3000),
+        patch.object(packs, "CUT_FROM", 0),
     ):
         yield
 

@@ -19,6 +19,7 @@ from unittest.mock import patch
 import holdfast
 from holdfast.engine import turns
 from holdfast.store import writer
+from holdfast.store.backends import packs
 from holdfast.store.backends.schema import FORMAT, VALUES
 from tests.golden import agents
 from tests.golden.tell import KEY, KEY_TEXT, contents
@@ -63,6 +64,7 @@ def _nowhere() -> Iterator[None]:
         patch.object(traceback, "format_exception", lambda error: [f"{error!r}\n"]),
         patch.object(turns, "BASE_BYTES_MIN", 1500),
         patch.object(writer, "PACK_BYTES", 4000),
+        patch.object(packs, "CUT_FROM", 0),
     ):
         yield
 
@@ -74,7 +76,7 @@ def _build(path: Path, key: str | None) -> None:
         store.run(agents.worker, "packed", 9, id="packed")
         store.run(agents.worker, "large", 3, "large", id="large")
         store.run(agents.banker, id="bank")
-        store.run(agents.talker, 24, id="talk")
+        store.run(agents.talker, 9, id="talk")
         for redo in (None, False, True, True):
             with contextlib.suppress(holdfast.RunFailed):
                 if redo is None:

@@ -10,6 +10,7 @@ CHUNK_SEALS, ANCHOR = "store/seal/chunks.py", "store/anchor.py"
 HASHES = "tests/unit/store/test_chain.py::"
 HASHED = "tests/contract/test_seals.py::TestHashed::"
 SEALS = "tests/contract/test_seals.py::TestSealed::"
+PACKER, PACKED = "store/packer.py", "tests/unit/store/test_packer.py::"
 READ = "tests/unit/store/test_reader.py::"
 CIPHER = "tests/unit/store/seal/test_aead.py::"
 KEYED = "tests/unit/store/seal/test_keys.py::"
@@ -114,8 +115,30 @@ ROWS = [
         "tests/unit/store/backends/test_packs.py::test_a_pack_with_a_wrong_column_is_damage",
         (
             PACKS,
-            "    if type(first) is not int or first + len(found) - 1 != last:",
-            "    if type(first) is not int:",
+            "    if first + len(rows) - 1 != last:",
+            "    if not rows:",
+        ),
+    ),
+    mutant(
+        "row hash skipped",
+        "values of a pack are read without a look at its hash",
+        f"{PACKED}test_any_change_of_a_pack_is_refused_by_who_reads_its_values",
+        (PACKER, "        if body[_MAC] != pack_mac(", "        if not body[_MAC] and pack_mac("),
+    ),
+    mutant(
+        "row hash skipped",
+        "the hash of a pack vouches for a row that was changed before",
+        f"{PACKED}test_the_hash_of_a_pack_does_not_vouch_for_a_row_that_was_changed_before",
+        (PACKER, "            return False\n", "            return True\n"),
+    ),
+    mutant(
+        "row hash skipped",
+        "the values of a pack need not follow the rows before it",
+        "tests/engine/test_beside.py::test_a_pack_from_another_line_of_history_gives_no_value",
+        (
+            READER,
+            "                    if before == pack.ends[0]:",
+            "                    if before:",
         ),
     ),
     mutant(

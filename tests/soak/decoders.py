@@ -26,10 +26,12 @@ from holdfast.model.journal import Row
 from holdfast.model.run import RunBody
 from holdfast.store import anchor, reader
 from holdfast.store.backends.base import JournalRow
-from holdfast.store.backends.packs import make, unpack
+from holdfast.store.backends.cuts import cut
+from holdfast.store.backends.packs import beside, make, unpack
 from holdfast.store.chain import Hashed, row_mac
 from holdfast.store.codec import values
-from holdfast.store.codec.frame import open_frame, seal
+from holdfast.store.codec.frame import bundle, open_frame, seal
+from holdfast.store.cuttable import cuttable
 from holdfast.store.open import Opened, open_store
 from holdfast.store.seal import keys
 from holdfast.store.seal.sealed import Sealed
@@ -64,6 +66,7 @@ def decoders(scene: Path) -> Iterator[Decoder]:
     yield Decoder(name="runs", samples=bodies, read=_read_run, share=2)
     yield Decoder(name="pruned rows", samples=rows[:4], read=_read_pruned)
     yield Decoder(name="packs", samples=[_pack(rows)], read=_read_pack, share=2)
+    yield Decoder(name="packs with values", samples=[_cut(rows)], read=_read_cut, share=2)
     yield Decoder(name="states", samples=_states(), read=_read_state, share=4)
     yield Decoder(name="sealed rows", samples=_sealed_rows(rows), read=_read_sealed, share=2)
     yield Decoder(name="wrapped keys", samples=[_root()], read=_read_root)
@@ -131,8 +134,23 @@ def _decoded(decode: Callable[[bytes], object], payload: bytes) -> object:
 
 
 def _pack(rows: list[bytes]) -> bytes:
-    found = [JournalRow(id=n, mac=bytes(32), body=seal(row)) for n, row in enumerate(rows[:12])]
-    return open_frame(make(found), "pack")
+    return open_frame(make(_twelve(rows)), "pack")
+
+
+def _twelve(rows: list[bytes]) -> list[JournalRow]:
+    return [JournalRow(id=n, mac=bytes(32), body=seal(row)) for n, row in enumerate(rows[:12])]
+
+
+def _cut(rows: list[bytes]) -> bytes:
+    values_, pieces = cut(_twelve(sorted(rows, key=len)[::-1]), cuttable)
+    return len(values_).to_bytes(2, "big") + values_ + pieces
+
+
+def _read_cut(data: bytes) -> object:
+    """The rows, and the values without them, of a pack whose hash fits its bytes."""
+    end = 2 + int.from_bytes(data[:2], "big")
+    body = bundle([seal(data[2:end]), seal(data[end:])])
+    return beside((0, 11), (b"", b""), body), unpack(0, 11, body)
 
 
 def _read_pack(data: bytes) -> object:

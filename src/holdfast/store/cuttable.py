@@ -3,14 +3,13 @@
 Only what msgpack holds as it is: then its bytes alone say what it is, and no codec is asked.
 """
 
-from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 from msgspec.msgpack import Ext
 
 from holdfast.errors import Damaged
-from holdfast.model.journal import Answer, Entry, Happened, Kept, LoopLeft, Row, TurnEnded
+from holdfast.model.journal import Answer, Happened, Kept, LoopLeft, Row, TurnEnded
 from holdfast.store.backends.cuts import Cut
 from holdfast.store.chunks import is_reference
 from holdfast.store.codec import wire
@@ -37,26 +36,31 @@ def cuttable(body: bytes) -> list[Cut]:
 
     Nothing of what cannot be read: it is kept as it is, and whoever reads it says what is wrong.
     """
+    found: list[Cut] = []
     try:
-        entries = enumerate(_decode_row(open_frame(body, "")).entries)
-        return [cut for index, entry in entries for cut in _in_entry(index, entry)]
+        for index, entry in enumerate(_decode_row(open_frame(body, "")).entries):
+            kind = type(entry)  # Asked for by the thousand: a `match` takes three times as long.
+            if kind is TurnEnded or kind is LoopLeft or kind is Kept:
+                _take_saved(found, index, entry.delta)  # type: ignore[union-attr]
+            elif kind is Answer or kind is Happened:
+                _take_answer(found, index, entry.value)  # type: ignore[union-attr,arg-type]
     except _NOT_CUT:
         return []
+    return found
 
 
-def _in_entry(index: int, entry: Entry) -> Iterator[Cut]:
-    match entry:
-        case Answer() | Happened() if entry.value[:2] in _MAPS:
-            raw = entry.value[1:]
-            count = _count(_decode(raw))
-            if count and len(raw) >= CUT_BYTES_MIN:
-                yield Cut(count, index, ANSWER, raw)
-        case TurnEnded() | LoopLeft() | Kept() if entry.delta and not is_reference(entry.delta):
-            yield from _in_save(index, entry.delta)
+def _take_answer(found: list[Cut], index: int, data: bytes) -> None:
+    if data[:2] in _MAPS and len(data) > CUT_BYTES_MIN:
+        raw = data[1:]
+        count = _count(_decode(raw))
+        if count:
+            found.append((count, index, ANSWER, raw))
 
 
-def _in_save(index: int, save: bytes) -> Iterator[Cut]:
+def _take_saved(found: list[Cut], index: int, save: bytes | None) -> None:
     """The dicts that a save wrote; of lists the items, since lists grow and items stay."""
+    if save is None or len(save) < CUT_BYTES_MIN or is_reference(save):
+        return
     skip = 0
     for ordinal, value in enumerate(parts(save)):
         if skip:
@@ -65,20 +69,21 @@ def _in_save(index: int, save: bytes) -> Iterator[Cut]:
             skip = count - 1
             raw = _encode(value)
             if len(raw) >= CUT_BYTES_MIN:
-                yield Cut(count, index, ordinal, raw)
+                found.append((count, index, ordinal, raw))
 
 
 def _count(value: dict[str, Any]) -> int:
     """How many containers a dict has, with itself; 0: it holds what msgpack has no word for."""
+    if BASIC.issuperset(map(type, value.values())):
+        return 1
     count = 0
     stack: list[Any] = [value]
     while stack:
         held = inside(stack.pop())
         count += 1
-        if not BASIC.issuperset(map(type, held)):
-            for each in held:
-                if type(each) is Ext:
-                    return 0
-                if type(each) not in BASIC:
-                    stack.append(each)
+        for each in held:
+            if type(each) is Ext:
+                return 0
+            if type(each) not in BASIC:
+                stack.append(each)
     return count

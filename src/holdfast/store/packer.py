@@ -8,10 +8,10 @@ nothing that was changed until then.
 from collections.abc import Sequence
 
 from holdfast.errors import Damaged
-from holdfast.store.backends.base import Beside, JournalRow
+from holdfast.store.backends.base import PRUNED, Beside, JournalRow
 from holdfast.store.backends.cuts import Cutter
 from holdfast.store.backends.packs import Around, beside, last_mac, make, unpack
-from holdfast.store.chain import MAC_BYTES, Hashed, pack_mac
+from holdfast.store.chain import MAC_BYTES, Hashed, check_row, pack_mac
 from holdfast.store.codec.frame import HEADER_BYTES, is_bundle
 
 _ENDS = slice(HEADER_BYTES, HEADER_BYTES + 2 * MAC_BYTES)
@@ -33,9 +33,13 @@ class HashedPacker:
 
     def pack(self, rows: Sequence[JournalRow], around: Around) -> bytes:
         """The body of a pack of these rows."""
-        if self._cutter is None or not self._is_sound(rows, before := around.before(_end)):
+        made = make(rows, self._cutter)
+        if not is_bundle(made):
+            return made
+        before = around.before(_end)
+        if not self._is_sound(rows, before):
             return make(rows)  # Each row is read against its own hash.
-        made, ends = make(rows, self._cutter), before + rows[-1].mac
+        ends = before + rows[-1].mac
         head, payload = made[:HEADER_BYTES] + ends, memoryview(made)[HEADER_BYTES:]
         mac = pack_mac(self._seals.store_id, (rows[0].id, rows[-1].id), head, payload)
         return head + mac + payload
@@ -44,7 +48,10 @@ class HashedPacker:
         """Whether each row is as it was written, after the one before it."""
         try:
             for row in rows:
-                self._seals.open_row(row, before)
+                if row.body[:1] == PRUNED:
+                    self._seals.open_row(row, before)
+                else:
+                    check_row(self._seals.store_id, row, before)
                 before = row.mac
         except Damaged:
             return False

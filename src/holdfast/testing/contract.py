@@ -71,6 +71,7 @@ class RecordsContract:
         assert records.branch(1) is None
         assert [] == records.branches(1)
         assert [] == records.rows(*EVERY_ID)
+        assert [] == records.beside(*EVERY_ID)
         assert records.last(1) is None
         assert [] == records.intended(1, b"intent")
 

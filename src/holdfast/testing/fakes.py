@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Callable, Sequence
 
-from holdfast.store.backends.base import BranchRow, JournalRow, Records, RunRow, Write
+from holdfast.store.backends.base import Beside, BranchRow, JournalRow, Records, RunRow, Write
 
 
 class ManualClock:
@@ -90,6 +90,10 @@ class Faulty:
     def rows(self, first: int, last: int) -> list[JournalRow]:
         """As the records below."""
         return self._records.rows(first, last)
+
+    def beside(self, first: int, last: int) -> list[Beside]:
+        """As the records below."""
+        return self._records.beside(first, last)
 
     def last(self, branch: int) -> JournalRow | None:
         """As the records below."""

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from holdfast.errors import Damaged
 from holdfast.model.ids import row_id
 from holdfast.model.journal import Answer, Call, Row
+from holdfast.store.backends import packs
 from holdfast.store.backends.base import Beside, JournalRow
 from holdfast.store.backends.packs import Around, Packs, write
 from holdfast.store.backends.schema import TABLES
@@ -62,6 +63,11 @@ class Journal:
         return self.packer.beside(*ids, body, Around(self.link, ids[0]))
 
 
+@pytest.fixture(autouse=True)
+def _always_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packs, "CUT_FROM", 0)
+
+
 @pytest.fixture
 def journal() -> Iterator[Journal]:
     link = sqlite3.connect(":memory:", isolation_level=None)
@@ -74,9 +80,9 @@ def journal() -> Iterator[Journal]:
 def test_values_are_read_without_rows_and_rows_as_they_were(journal: Journal) -> None:
     journal.pack(0, 2)
     journal.pack(3, 4)
-    packs, ids = Packs(journal.packer), (journal.rows[0].id, journal.rows[-1].id)
+    reads, ids = Packs(journal.packer), (journal.rows[0].id, journal.rows[-1].id)
 
-    one, two = packs.beside(journal.link, *ids)
+    one, two = reads.beside(journal.link, *ids)
 
     assert isinstance(one, Beside)
     assert isinstance(two, Beside)
@@ -84,7 +90,16 @@ def test_values_are_read_without_rows_and_rows_as_they_were(journal: Journal) ->
     assert [(1, row.id, 0, -1) for row in journal.rows] == [*one.names, *two.names]
     assert (BRANCH, two.ends[0]) == one.ends
     assert journal.rows[-1].mac == two.ends[1]
-    assert journal.rows == list(packs.rows(journal.link, *ids))
+    assert journal.rows == list(reads.rows(journal.link, *ids))
+
+
+def test_the_first_rows_of_a_branch_are_packed_without_values_beside_them(
+    journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(packs, "CUT_FROM", 3)
+
+    assert not is_bundle(journal.pack(0, 2))
+    assert is_bundle(journal.pack(3, 4))
 
 
 def test_any_change_of_a_pack_is_refused_by_who_reads_its_values(journal: Journal) -> None:

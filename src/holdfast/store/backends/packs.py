@@ -13,12 +13,14 @@ import msgspec
 
 from holdfast import failpoint
 from holdfast.errors import Damaged
-from holdfast.model.ids import branch_of, row_id
+from holdfast.model.ids import branch_of, row_id, seq_of
 from holdfast.store.backends.base import Beside, JournalRow
 from holdfast.store.backends.cuts import Cutter, cut, joined, named
 from holdfast.store.codec.frame import HEADER_BYTES, bundle, is_bundle, open_frame, seal, unbundle
 
 CACHE_PACKS = 4
+CUT_FROM = 32
+"""From this row of a branch on, values stand beside rows: of a short one the rows are soon read."""
 _LEVEL = 3
 """Of zstd: as fast as level 1 on what a pack holds, and a twentieth smaller."""
 
@@ -105,8 +107,8 @@ class OpenPacker:
 
 
 def make(rows: Sequence[JournalRow], cutter: Cutter | None = None) -> bytes:
-    """What a pack holds of these rows; with a `cutter`, values beside them."""
-    if cutter is not None:
+    """What a pack holds of these rows; with a `cutter`, values beside those of a long branch."""
+    if cutter is not None and seq_of(rows[0].id) >= CUT_FROM:
         return bundle([seal(each, _LEVEL) for each in cut(rows, cutter)])
     return seal(_encode([(row.mac, row.body) for row in rows]), _LEVEL)
 

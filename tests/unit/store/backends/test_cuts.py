@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from holdfast.store.backends.base import JournalRow
-from holdfast.store.backends.cuts import Cut, cut, joined, named
+from holdfast.store.backends.cuts import cut, joined, named
 from holdfast.store.codec.frame import seal
 
 pack = msgspec.msgpack.encode
@@ -16,10 +16,10 @@ REPEATED = seal(RAWS[2] + RAWS[2])
 LONG = seal(b"a base " * 900 + RAWS[0])
 FULL = seal(b"".join(RAWS) * 60)
 CUTS = {
-    PLAIN: [Cut(1, 0, -1, RAWS[0]), Cut(1, 1, 4, RAWS[1])],
-    REPEATED: [Cut(1, 3, 0, RAWS[2]), Cut(1, 3, 1, RAWS[2]), Cut(1, 3, 2, RAWS[2])],
-    LONG: [Cut(1, 2, -1, RAWS[0])],
-    FULL: [Cut(1, 2, n, RAWS[2]) for n in range(100)],
+    PLAIN: [(1, 0, -1, RAWS[0]), (1, 1, 4, RAWS[1])],
+    REPEATED: [(1, 3, 0, RAWS[2]), (1, 3, 1, RAWS[2]), (1, 3, 2, RAWS[2])],
+    LONG: [(1, 2, -1, RAWS[0])],
+    FULL: [(1, 2, n, RAWS[2]) for n in range(100)],
 }
 
 
