@@ -1,7 +1,7 @@
 """Names of things: run ids, row ids and checkpoint ids."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TypeAlias
 
 import msgspec
@@ -85,3 +85,15 @@ def ranges(rows: Iterator[int]) -> list[Range]:
         elif not joined or row > joined[-1].last:
             joined.append(Range(row, row))
     return joined
+
+
+def spans(ids: Iterable[int], gap: int) -> Iterator[Range]:
+    """Ranges that cover sorted row ids, each on one branch, with at most `gap` rows to the next."""
+    first = last = -1
+    for id_ in ids:
+        if first >= 0 and id_ - last > gap:  # As those of two branches always are.
+            yield Range(first, last)
+            first = -1
+        first, last = first if first >= 0 else id_, id_
+    if first >= 0:
+        yield Range(first, last)

@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import asdict, replace
 
 from holdfast.errors import Damaged
-from holdfast.model.ids import Point, Range, branch_of, row_id, seq_of
+from holdfast.model.ids import Point, Range, branch_of, row_id, seq_of, spans
 from holdfast.model.journal import Based, Row
 from holdfast.model.ledger import Opened
 from holdfast.model.run import RunBody
@@ -178,7 +178,7 @@ class Reader:
         Rows that stand close together are read at once, with those between them.
         """
         wanted = sorted(set(ids))
-        for span in _spans(wanted):
+        for span in spans(wanted, GAP_ROWS):
             branch = self._branch(branch_of(span.first))
             try:
                 rows = list(self._segment(branch, span))
@@ -195,7 +195,7 @@ class Reader:
         damaged, is to be read from its row.
         """
         found: dict[Name, Any] = {}
-        for span in _spans(sorted(set(ids))):
+        for span in spans(sorted(set(ids)), GAP_ROWS):
             last, end = -1, b""
             for pack in self._records.beside(span.first, span.last):
                 with contextlib.suppress(Damaged):
@@ -375,18 +375,6 @@ class Reader:
             before, expected = row.mac, row.id + 1
         if expected <= span.last:
             raise Damaged(f"journal row {expected:#x}", "it is missing")
-
-
-def _spans(ids: list[int]) -> Iterator[Range]:
-    """Ranges that cover sorted row ids, without large gaps and each on one branch."""
-    first = last = -1
-    for id_ in ids:
-        if first >= 0 and id_ - last > GAP_ROWS:  # As those of two branches always are.
-            yield Range(first, last)
-            first = -1
-        first, last = first if first >= 0 else id_, id_
-    if first >= 0:
-        yield Range(first, last)
 
 
 def opened_branch(row: BranchRow, payload: bytes) -> Branch:
