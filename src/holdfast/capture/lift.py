@@ -243,11 +243,12 @@ class Lift:
         ready = list(map(self._ready.pop, names, repeat(None)))
         items: list[Any] = []
         begin = 0
-        odd = (at for at, value in enumerate(ready) if value is None or counts[at] != 1)
-        for at in odd:
-            items += self._all_flat(ready[begin:at], names[begin:at], parent)
-            items.append(self._one(names[at], ready[at], parent))
-            begin = at + 1
+        for at, value in enumerate(ready):
+            if value is None or counts[at] != 1:
+                if begin < at:
+                    items += self._all_flat(ready[begin:at], names[begin:at], parent)
+                items.append(self._one(names[at], value, parent))
+                begin = at + 1
         items += self._all_flat(ready[begin:], names[begin:], parent)
         return items
 
@@ -260,14 +261,17 @@ class Lift:
     def _one(self, name: Name, ready: Value, parent: list[Any]) -> Value:
         """Give a container that stands elsewhere, if need be from there."""
         count, row, index, ordinal = name
-        at, found = self._at(row, index), ready
+        at, found = (row, index) if row else self._at(row, index), ready
         try:
             if ready is None:
-                found = self._value_at(at) if ordinal < 0 else self._part(at, ordinal)
+                if ordinal < 0:
+                    found = self._value_at(at)
+                else:
+                    found = (self._parts.get(at) or self._saved(at))[ordinal]
         except errors.HoldfastError as error:
             return self._lose(count, error)
         if count == 1 and type(found) is dict and BASIC.issuperset(map(type, found.values())):
-            return self._flat(found, self._source(at, ordinal), parent)  # the usual message
+            return self._flat(found, at, ordinal, parent)  # the usual message
         if ready is not None:
             self._cut[(*at, ordinal)] = ready
         value = self._from_elsewhere(count, at if ordinal < 0 else (*at, ordinal), ())
@@ -279,14 +283,12 @@ class Lift:
             return self._place.at[0], self._place.at[1] - 1
         return row, index
 
-    def _source(self, at: At, ordinal: int) -> Value:
-        """Give the `hf_source` of what stands there."""
-        if ordinal < 0:
-            return None, at
-        return self._places.get(at) or self._places.setdefault(at, Place(at)), ordinal
+    def _place_at(self, at: At) -> Place:
+        """Give the place of the save at `at`, one for all that it wrote."""
+        return self._places.get(at) or self._places.setdefault(at, Place(at))
 
-    def _flat(self, found: dict[Any, Any], source: Value, parent: list[Any]) -> Value:  # noqa: ARG002 tracked ones know it
-        """Give a dict that holds no container, found at `source`, to be an item of `parent`."""
+    def _flat(self, found: dict[Any, Any], at: At, ordinal: int, parent: list[Any]) -> Value:  # noqa: ARG002 tracked ones know it
+        """Give a dict that holds no container, found at `at`, to be an item of `parent`."""
         node = found.copy()
         self.nodes.append(node)
         self.named += 1
@@ -316,20 +318,20 @@ class Lift:
             raise _damaged(f"{source!r} has {found} containers, not {count}")
         return value
 
-    def _part(self, at: At, ordinal: int) -> Value:
-        """Give what the save at `at` wrote under a number."""
+    def _saved(self, at: At) -> list[Any]:
+        """Give what the save at `at` wrote, by ordinal."""
         known = self._parts.get(at)
         if known is None:
             data: Any = self._answer(at)
             known = self._parts[at] = parts(data)
-        return known[ordinal]
+        return known
 
     def _from_save(self, row: int, index: int, ordinal: int) -> Value:
         at = self._at(row, index)
         cut = self._cut.pop((*at, ordinal), None)
-        written = self._part(at, ordinal) if cut is None else cut
+        written = self._saved(at)[ordinal] if cut is None else cut
         before = self._place, self._first, self._links
-        self._place, self._first = self._source(at, ordinal)[0], len(self.nodes) - ordinal
+        self._place, self._first = self._place_at(at), len(self.nodes) - ordinal
         value = self._value(written)
         self._place, self._first, links = before
         if type(value) not in self.kinds or links != self._links:

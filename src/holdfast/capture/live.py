@@ -10,6 +10,7 @@ from holdfast.capture.lift import Lift
 from holdfast.capture.lower import preorder
 from holdfast.capture.node import KINDS, TRACKED, Node, Tracker, forget_source, is_flat, link
 from holdfast.capture.node import may_change as may_change_in_place
+from holdfast.capture.places import At
 from holdfast.capture.tracked import TrackedDict, TrackedList, track
 from holdfast.store.backends.base import Name
 from holdfast.store.chunks import Chunks
@@ -70,11 +71,12 @@ class LiveLift(Lift):
 
     def _all_flat(self, found: list[Any], names: list[Name], parent: Value) -> list[Value]:
         return [
-            self._flat(value, self._source((row, index), ordinal), parent)
+            self._flat(value, (row, index), ordinal, parent)
             for value, (_, row, index, ordinal) in zip(found, names, strict=True)
         ]
 
-    def _flat(self, found: dict[Any, Any], source: Value, parent: Value) -> Value:
+    def _flat(self, found: dict[Any, Any], at: At, ordinal: int, parent: Value) -> Value:
+        source = (None, at) if ordinal < 0 else (self._place_at(at), ordinal)
         node = tracked_dict(found, self._tracker, len(self.nodes), source)
         node.hf_up = ref(parent)  # it was made just now: nothing else holds it
         self.nodes.append(node)

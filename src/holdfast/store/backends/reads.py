@@ -23,6 +23,7 @@ class SqliteReads:
     _file: Path
     _reading: threading.RLock
     _reader: sqlite3.Connection
+    holds_values: bool
     packer: Packer
     _packs: Packs
     heads: HeadNote
@@ -97,6 +98,8 @@ class SqliteReads:
 
     def beside(self, first: int, last: int) -> list[Beside]:
         """Values of rows from `first` to `last` that can be had without the rows, pack by pack."""
+        if not self.holds_values:
+            return []
         with self._link() as link:
             found = list(self._packs.beside(link, first, last))
         return [each for each in found if isinstance(each, Beside)]
