@@ -22,7 +22,7 @@ from holdfast.clock import SystemClock
 from holdfast.engine import parcel
 from holdfast.engine.transfer import collect
 from holdfast.model.ids import parse_point
-from holdfast.model.journal import Row
+from holdfast.model.journal import Answer, Call, Row
 from holdfast.model.run import RunBody
 from holdfast.store import anchor, reader
 from holdfast.store.backends.base import JournalRow
@@ -142,7 +142,10 @@ def _twelve(rows: list[bytes]) -> list[JournalRow]:
 
 
 def _cut(rows: list[bytes]) -> bytes:
-    values_, pieces = cut(_twelve(sorted(rows, key=len)[::-1]), cuttable)
+    said = [values.encode({"text": "x" * 40 + str(n), "of": [n, {"n": n}]}) for n in range(6)]
+    call = Call(0, "ask", b"digest", 0, 0, is_side=False, asked=[])
+    made = [_encode(Row(-1, 0, [Answer(call, each, 1.0, 0.1, None)])) for each in said]
+    values_, pieces = cut(_twelve([*made, *rows]), cuttable)
     return len(values_).to_bytes(2, "big") + values_ + pieces
 
 
