@@ -28,7 +28,7 @@ WHERE = """
 | P4 | kills inside repair, garbage collection, key rotation, rollback | `tests/crash`, `tests/corruption/test_repair_killed.py`, in `make test` |
 | P6, P7 | every block write of a device; a whole machine switched off | not built; P2 and P5 stand in for them |
 | P9 | a full, read-only or limited disk | with real mounts and limits: `tests/crash/test_disk.py`, in `make test`; a disk that lies is not tried |
-| P10 | cuts, sectors, rows deleted and swapped | `tests/corruption/matrix.py`: a part in `make test`, all with HOLDFAST_MATRIX=1 |
+| P10 | cuts, sectors, rows and files deleted and swapped | `tests/corruption/matrix.py`: a part in `make test`, all with HOLDFAST_MATRIX=1; tried last on 2026-11-16 at 56e8ddc: 209,859 damaged stores (of the sectors of the database only the part that `make test` draws), wrong or silent 0 |
 | P12 | the same machine, 20,000 steps in each `make test`; PostgreSQL | `tests/property/test_store_model.py`; PostgreSQL is not there yet |
 | P13 | writers, a collector and kills side by side; a takeover in single steps | `tests/crash/test_gc.py`, `test_takeover.py`, in `make test` |
 | P14 | every schedule of two writers and a collector; of two holders and a takeover | `tests/unit/store/gc/test_schedules.py`, `tests/unit/store/test_lease_schedules.py` |
