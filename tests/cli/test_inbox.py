@@ -160,8 +160,8 @@ def test_a_waiting_run_shows_its_question_and_what_to_type(desk: Shop) -> None:
     shown = desk("show", "clerk-1")
     listed = desk("show", "clerk-1", "-o", "json").data
 
-    assert "waits for  Open today? (question" in shown.out
-    assert "budget     calls: 2 of 5 spent" in shown.out
+    assert "waits for   Open today? (question" in shown.out
+    assert "budget      calls: 2 of 5 spent" in shown.out
     assert [{"name": "calls", "spent": "2", "limit": "5"}] == listed["run"]["budgets"]
     assert f"holdfast inbox answer {ids(desk)[0]} yes" in shown.out
     assert "waiting" == listed["run"]["status"]

@@ -64,5 +64,8 @@ class Outside:
     def _lines(self, file: str) -> Iterator[Line]:
         path = self.place / file
         if path.exists():
-            for line in path.read_text(encoding="utf-8").splitlines():
+            whole, _, _ = path.read_text(encoding="utf-8").rpartition(
+                "\n"
+            )  # One may be on its way.
+            for line in whole.splitlines():
                 yield Line(*line.split("\t"))

@@ -57,10 +57,10 @@ AGENT = """
 def fingerprint(monkeypatch: pytest.MonkeyPatch, **names: object) -> str | None:
     """What is told of the prompts of an agent whose module has these names."""
     module = ModuleType("shop.agents")
-    exec("import holdfast\n@holdfast.agent\ndef agent(run): ...", vars(module))  # noqa: S102 a module of ours
+    exec("import holdfast\n@holdfast.agent\ndef seller(run): ...", vars(module))  # noqa: S102 a module of ours
     vars(module).update(names)
     monkeypatch.setitem(sys.modules, module.__name__, module)
-    return facts_of(module.agent, {}).prompts
+    return facts_of(module.seller, {}).prompts
 
 
 def test_a_fingerprint_of_the_prompts_is_told_wherever_they_came_from(
