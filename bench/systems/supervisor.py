@@ -1,6 +1,7 @@
 """Supervise the mortal agent: STORE LOG SPARE STALL HANGS, until Ctrl-C."""
 
 import contextlib
+import signal
 import sys
 
 import holdfast
@@ -10,6 +11,7 @@ from bench.systems.mortal import mortal
 def main() -> None:
     """Go on until Ctrl-C, which stops the child too."""
     store, log, spare, stall, hangs_s = sys.argv[1:]
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # A shell's `&` has it ignored.
     with contextlib.suppress(KeyboardInterrupt), holdfast.open(store) as opened:
         opened.supervise(
             mortal,
