@@ -65,6 +65,18 @@ def test_a_run_whose_row_is_lost_is_not_started_anew(path: Path) -> None:
         store.run(keeper, "packed", 6, id="packed")
 
 
+@pytest.mark.parametrize("no", [1, 3])
+def test_a_run_whose_row_is_lost_is_not_left_out_of_a_list(path: Path, no: int) -> None:
+    with closing(sqlite3.connect(path / "store.db")) as link, link:
+        link.execute("DELETE FROM run WHERE no=?", (no,))
+
+    with (
+        holdfast.open(path) as store,
+        pytest.raises(holdfast.Damaged, match=f"number {no} is there and is not listed"),
+    ):
+        store.runs()
+
+
 def test_a_branch_that_its_index_does_not_find_is_not_left_out(path: Path) -> None:
     with closing(sqlite3.connect(path / "store.db")) as link:
         sound = link.execute("SELECT count(*) FROM branch WHERE run=2").fetchone()[0]

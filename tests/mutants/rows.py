@@ -107,7 +107,11 @@ ROWS = [
         "index trusted",
         "a run whose own row is lost is started anew",
         "tests/corruption/test_findings.py::test_a_run_whose_row_is_lost_is_not_started_anew",
-        (CATALOG, '    UNLISTED: "run', '    UNFILED + " ": "run'),
+        (
+            CATALOG,
+            '    UNLISTED.format(how="NOT INDEXED", span="")',
+            '    UNFILED.format(span=" ")',
+        ),
     ),
     mutant(
         "index trusted",

@@ -30,6 +30,7 @@ GAP_ROWS = 32
 
 ALL = 1 << 31
 """More entries than a row holds."""
+_NUMBER_MAX = 1 << 62
 _WITNESSES = 16
 """How many runs are asked whether the store's id is the one they were written under."""
 
@@ -122,18 +123,24 @@ class Reader:
     def runs(self, before: int | None = None) -> Iterator[Run]:
         """Every run, newest first; `before` is a run number to start below."""
         page = 64
-        self._check_catalog()
+        self._check_id()
         while True:
             rows = self._records.runs(before, page)
+            is_end = len(rows) < page
+            newest = _NUMBER_MAX if before is None else before - 1
+            self._records.check_catalog((0 if is_end else rows[-1].no, newest))
             for row in rows:
                 yield self._open_run(row)
-            if len(rows) < page:
+            if is_end:
                 return
             before, page = rows[-1].no, 1024
 
     def _check_catalog(self) -> None:
         """Raise `Damaged` if something may look absent though it is there."""
         self._records.check_catalog()
+        self._check_id()
+
+    def _check_id(self) -> None:
         if not self._is_id_sound:
             # Under another id of the store no run is found by its own; every hash contains it.
             rows = self._records.runs(None, _WITNESSES)

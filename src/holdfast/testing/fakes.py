@@ -75,9 +75,9 @@ class Faulty:
         """As the records below."""
         return self._records.runs(before, limit)
 
-    def check_catalog(self) -> None:
+    def check_catalog(self, span: tuple[int, int] | None = None) -> None:
         """As the records below."""
-        self._records.check_catalog()
+        self._records.check_catalog(span)
 
     def branch(self, no: int) -> BranchRow | None:
         """As the records below."""

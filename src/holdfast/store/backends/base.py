@@ -139,10 +139,11 @@ class Records(Protocol):
     def runs(self, before: int | None, limit: int) -> list[RunRow]:
         """Up to `limit` runs, newest first, with numbers below `before`."""
 
-    def check_catalog(self) -> None:
+    def check_catalog(self, span: tuple[int, int] | None = None) -> None:
         """Raise `Damaged` if a run may look absent though it is there. Cheap after the first time.
 
-        Asked before a run is said to be absent: it would be started anew.
+        Asked before a run is said to be absent: it would be started anew. With a `span` only of
+        the runs with numbers from the one to the other, for lists, at their price.
         """
 
     def branch(self, no: int) -> BranchRow | None:

@@ -10,13 +10,13 @@ from holdfast.errors import Damaged
 from holdfast.store.backends import schema
 
 UNFILED = (
-    "SELECT no FROM run AS known NOT INDEXED WHERE NOT EXISTS (SELECT 1 FROM run AS filed "
+    "SELECT no FROM run AS known NOT INDEXED WHERE {span}NOT EXISTS (SELECT 1 FROM run AS filed "
     "INDEXED BY sqlite_autoindex_run_1 WHERE filed.kid=known.kid AND filed.no=known.no) LIMIT 1"
 )
 """A run that its own id does not find: the index is damaged."""
 UNLISTED = (
-    "SELECT run FROM branch NOT INDEXED "
-    "WHERE NOT EXISTS (SELECT 1 FROM run WHERE run.no=branch.run) LIMIT 1"
+    "SELECT run FROM branch {how} "
+    "WHERE {span}NOT EXISTS (SELECT 1 FROM run WHERE run.no=branch.run) LIMIT 1"
 )
 """A run of which only branches are left: its own row is lost."""
 
@@ -36,19 +36,31 @@ ROOTLESS = (
 
 No branch twice: where keys are out of order, a look may lead back, and would never end.
 """
+NOT_FOUND = "run number {} is there and is not found by its id"
+NOT_LISTED = "run number {} is there and is not listed"
 CHECKS = {
-    UNFILED: "run number {} is there and is not found by its id",
-    UNLISTED: "run number {} is there and is not listed",
+    UNFILED.format(span=""): NOT_FOUND,
+    UNLISTED.format(how="NOT INDEXED", span=""): NOT_LISTED,
     STRAY: "run number {} is there and does not find all of its branches",
     ROOTLESS.format(rows="j"): "branch {} has rows and is not listed",
     ROOTLESS.format(rows="pack"): "branch {} has packed rows and is not listed",
 }
 
 
-def check(link: sqlite3.Connection) -> None:
-    """Raise `Damaged` unless runs and branches are found by every way that leads to them."""
-    for sql, why in CHECKS.items():
-        found = link.execute(sql).fetchone()
+LISTED = {
+    UNFILED.format(span="no BETWEEN ? AND ? AND "): NOT_FOUND,
+    UNLISTED.format(how="INDEXED BY branch_run", span="run BETWEEN ? AND ? AND "): NOT_LISTED,
+}
+"""The same of the runs on one page of a list, which costs what the page does."""
+
+
+def check(link: sqlite3.Connection, span: tuple[int, int] | None = None) -> None:
+    """Raise `Damaged` unless runs and branches are found by every way that leads to them.
+
+    With a `span` of run numbers only of these, and only of what a list of them would leave out.
+    """
+    for sql, why in (CHECKS if span is None else LISTED).items():
+        found = link.execute(sql, span or ()).fetchone()
         if found is not None:
             raise Damaged("catalog of runs", why.format(found[0]))
 

@@ -52,7 +52,7 @@ class MemoryRecords:
         numbers = sorted((no for no in runs if before is None or no < before), reverse=True)
         return [runs[no] for no in numbers[:limit]]
 
-    def check_catalog(self) -> None:
+    def check_catalog(self, span: tuple[int, int] | None = None) -> None:
         """Nothing can be damaged here."""
 
     def branch(self, no: int) -> BranchRow | None:

@@ -50,12 +50,12 @@ class SqliteReads:
             ).fetchall()
         return [run_row(each) for each in found]
 
-    def check_catalog(self) -> None:
-        """Raise `Damaged` if a run may look absent though it is there."""
+    def check_catalog(self, span: tuple[int, int] | None = None) -> None:
+        """Raise `Damaged` if a run may look absent though it is there; of these numbers alone."""
         if not self._is_catalog_sound:
             with self._link() as link:
-                catalog.check(link)
-            self._is_catalog_sound = True
+                catalog.check(link, span)
+            self._is_catalog_sound = span is None
 
     def note(self, key: str) -> bytes | None:
         """What is noted under a key about the whole store."""
