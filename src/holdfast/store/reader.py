@@ -30,7 +30,6 @@ GAP_ROWS = 32
 
 ALL = 1 << 31
 """More entries than a row holds."""
-_NUMBER_MAX = 1 << 62
 _WITNESSES = 16
 """How many runs are asked whether the store's id is the one they were written under."""
 
@@ -122,13 +121,12 @@ class Reader:
 
     def runs(self, before: int | None = None) -> Iterator[Run]:
         """Every run, newest first; `before` is a run number to start below."""
-        page = 64
+        before, page = 1 << 62 if before is None else before, 64
         self._check_id()
         while True:
             rows = self._records.runs(before, page)
             is_end = len(rows) < page
-            newest = _NUMBER_MAX if before is None else before - 1
-            self._records.check_catalog((0 if is_end else rows[-1].no, newest))
+            self._records.check_catalog((0 if is_end else rows[-1].no, before - 1))
             for row in rows:
                 yield self._open_run(row)
             if is_end:
