@@ -4,6 +4,7 @@ import sqlite3
 from collections.abc import Callable, Container
 
 from holdfast import failpoint
+from holdfast.errors import Damaged
 from holdfast.model.ids import row_id
 from holdfast.store.backends import catalog
 from holdfast.store.backends.base import JournalRow
@@ -111,7 +112,8 @@ def prune(
             if due:
                 packed = packer.pack(left, around)
                 link.execute("UPDATE pack SET body=? WHERE id=?", (packed, last))
-                assert left == packer.unpack(first, last, packed, around), "it reads back"
+                if left != packer.unpack(first, last, packed, around):  # As in `packs.write`.
+                    raise Damaged(f"pack {last:#x}", "it does not read back as it was written")
                 count += due
     failpoint.reach("gc.pruned")
     return count
