@@ -77,6 +77,7 @@ def test_a_fingerprint_of_the_prompts_is_told_wherever_they_came_from(
     assert plain != fingerprint(monkeypatch, SYSTEM="You sell kelp.", prompts=beside)
     assert plain != fingerprint(monkeypatch, PROMPTS={"system": ["You sell kelp."]})
     assert None is fingerprint(monkeypatch, TABLE="orders")
+    assert None is fingerprint(monkeypatch, ROWS=["data of a table"] * 300)
 
 
 def test_an_agent_of_a_script_works_and_goes_on_in_the_next_process(tmp_path: Path) -> None:

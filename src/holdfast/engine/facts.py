@@ -43,6 +43,8 @@ LIBRARIES = (
 
 PROMPT_WORDS_MIN = 3
 TEXTS_DEPTH_MAX = 4
+PROMPTS_MAX = 256
+"""A longer table holds data, not prompts, and would be read before a run can begin."""
 
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
@@ -122,7 +124,7 @@ def _texts(value: object, depth: int) -> Iterator[str]:
     if isinstance(value, str):
         if len(value.split(None, PROMPT_WORDS_MIN - 1)) >= PROMPT_WORDS_MIN:
             yield value
-    elif depth and type(value) in (dict, list, tuple):
+    elif depth and type(value) in (dict, list, tuple) and len(value) <= PROMPTS_MAX:  # type: ignore[arg-type]
         for part in value.values() if isinstance(value, dict) else value:  # type: ignore[attr-defined]
             yield from _texts(part, depth - 1)
 

@@ -35,6 +35,10 @@ SEEN_MAX: Final = 1024
 LOOKED_FOR_MAX: Final = 256
 """How many of them are looked for in other forms too."""
 
+GRAM: Final = 3
+GRAMS_MAX: Final = 500
+"""How many beginnings are compared before every needle is simply looked for."""
+
 TOLD_MAX: Final = 1000
 """How many places of redacted values one life of a run tells."""
 
@@ -73,7 +77,6 @@ class Vault:
         self.declared = 0  # values so far; what was hashed before may be hashed otherwise now
         # Needles without a run are looked for one by one; of the others, a few bytes of a run.
         self._loose: tuple[bytes, ...] = ()
-        self._grams = leaks.BEGINNINGS
         self._tight: dict[bytes, list[bytes]] = {}
 
     def declare(self, reference: str, expires: float | None, value: str | None = None) -> Secret:
@@ -130,13 +133,9 @@ class Vault:
         for needle in self._loose:
             if needle in data:
                 return True
-        marked = data.translate(leaks.TABLE)
-        at = marked.find(leaks.WORD)
-        if at < 0 and (b"-" not in data or leaks.ARMOUR not in data):
-            return False
-        if leaks.is_suspect(data, marked, at, self._grams):
+        if leaks.WORD in data.translate(leaks.TABLE):
             return self.holds_known(data) or leaks.looks_secret(data)
-        return len(data) > leaks.LONG and self.holds_known(data)
+        return b"-" in data and leaks.ARMOUR in data and leaks.looks_secret(data)
 
     def holds_known(self, data: bytes) -> bool:
         """Whether a known secret stands in bytes."""
@@ -164,10 +163,10 @@ class Vault:
         yield from self._loose
         grams: set[bytes] = set()
         for run in leaks.runs_of(data) if self._tight else ():
-            if len(run) > leaks.LONG:
+            grams.update(run[n : n + GRAM] for n in range(min(len(run), GRAMS_MAX) - leaks.RUN + 1))
+            if len(run) > GRAMS_MAX or len(grams) > GRAMS_MAX:
                 yield from itertools.chain(*self._tight.values())
                 return
-            grams.update(run[n : n + leaks.GRAM] for n in range(len(run) - leaks.RUN + 1))
         for gram in grams & self._tight.keys():
             yield from self._tight[gram]
 
@@ -197,8 +196,7 @@ class Vault:
         self._loose = _longest([*self._loose, *(each for each in fresh if runs[each] is None)])
         for needle, run in runs.items():
             if run is not None:
-                self._tight.setdefault(run[: leaks.GRAM], []).append(needle)
-        self._grams = leaks.BEGINNINGS.union(self._tight)
+                self._tight.setdefault(run[:GRAM], []).append(needle)
 
 
 def _longest(needles: list[bytes]) -> tuple[bytes, ...]:

@@ -2,10 +2,13 @@
 
 import base64
 import random
+import re
 import string
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from holdfast.store.codec import leaks
 from holdfast.store.codec.vault import Vault
@@ -64,3 +67,20 @@ def test_random_text_and_pictures_are_left_alone() -> None:
         assert [] == list(leaks.find(word))
     picture = base64.b64encode(chance.randbytes(200_000))
     assert [] == list(leaks.find(picture))
+
+
+PIECES = [
+    *(sample.encode()[cut:] for _, sample in SAMPLES for cut in (0, 1, 4)),
+    *(sample.encode()[:end] for _, sample in SAMPLES for end in (4, 12, 40)),
+    *(text.encode() for text in TEXTS),
+    *(b" ", b"-", b"_", b".", b"x", b"7", b"\xd9\x40", b"123456789", b"sk-", b"eyJ"),
+]
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=8).map(b"".join))
+def test_looking_where_forms_begin_finds_what_the_patterns_find(data: bytes) -> None:
+    whole = re.compile(leaks.WHOLE)
+    found = [(match.start(), match.end(), match.lastgroup) for match in whole.finditer(data)]
+
+    assert found == [(hit.start, hit.end, hit.kind.replace("-", "_")) for hit in leaks.find(data)]
+    assert leaks.looks_secret(data) is (re.search(leaks.EACH, data) is not None)
