@@ -49,6 +49,7 @@ EACH: Final = b"|".join(
 WHOLE: Final = rb"(?<![A-Za-z0-9])(?:" + EACH + rb")"
 ARMOUR: Final = b"-----BEGIN "
 """How a private key begins, which alone among the forms may have no run."""
+_HOOK: Final = b"hooks.slack.com/services/T"
 
 _BEGINNINGS: Final = {
     b"-": (b"sk-", b"xai-", b"GOCSPX-", b"glpat-", b"pypi-AgE", b"xox", b"xapp-", ARMOUR),
@@ -57,12 +58,21 @@ _BEGINNINGS: Final = {
         *(b"ghp_", b"gho_", b"ghu_", b"ghs_", b"ghr_", b"github_pat_"),
         *(b"sk_live_", b"sk_test_", b"rk_live_", b"rk_test_"),
     ),
-    b".": (b"eyJ", b"SG.", b"ya29.", b"hooks.slack.com/services/T"),
+    b".": (b"eyJ", b"SG.", b"ya29.", _HOOK),
     b"A": (b"AKIA", b"ASIA", b"ABIA", b"ACCA", b"AIza", b":AA"),
 }
 """What each form begins with, under a byte that it surely has: a picture in base64 has few."""
 _BACK: Final = {b":AA": (10, 9, 8)}
 """How many digits stand before such a beginning."""
+
+GRAM: Final = 3
+GRAMS: Final = frozenset(
+    beginning[:GRAM] for each in _BEGINNINGS.values() for beginning in each
+) - {ARMOUR[:GRAM], _HOOK[:GRAM]}
+"""The first bytes of every form that begins in a run, or right before it."""
+_BEFORE: Final = 5  # the longest beginning that ends outside a run: `ya29.`
+_RUNS_MAX: Final = 200
+"""So many bytes in runs are looked at one by one."""
 
 TABLE: Final = bytes(
     97 if chr(code).isascii() and (chr(code).isalnum() or chr(code) in "_-") else 32
@@ -92,6 +102,25 @@ def runs_of(data: bytes) -> Iterator[bytes]:
         at = marked.find(WORD, end)
 
 
+def is_suspect(data: bytes, marked: bytes, at: int, grams: frozenset[bytes]) -> bool:
+    """Whether a closer look at packed bytes is due: a run has one of `grams`, or runs are many.
+
+    `marked` is what `TABLE` makes of them, and `at` is where the first run begins in it.
+    """
+    seen = 0
+    while at >= 0:
+        end = marked.find(b" ", at)
+        end = len(data) if end < 0 else end
+        seen += end - at
+        if seen > _RUNS_MAX:
+            return True
+        # Where a secret that holds this run, or lies in it, would begin.
+        if _any_of(grams).search(data, max(0, at - _BEFORE), end - RUN + GRAM):
+            return True
+        at = marked.find(WORD, end)
+    return ARMOUR in data or _HOOK in data
+
+
 def looks_secret(data: bytes) -> bool:
     """Whether something in packed bytes looks like a secret; rarely too careful."""
     return any(_compiled(EACH).match(data, start) for start in _starts(data))
@@ -115,6 +144,11 @@ def _starts(data: bytes) -> Iterator[int]:
             while at >= 0:
                 yield from (at - back for back in _BACK.get(beginning, (0,)) if back <= at)
                 at = data.find(beginning, at + 1)
+
+
+@functools.lru_cache(maxsize=4)
+def _any_of(grams: frozenset[bytes]) -> re.Pattern[bytes]:
+    return re.compile(b"|".join(map(re.escape, sorted(grams))))
 
 
 @functools.cache

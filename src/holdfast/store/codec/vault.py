@@ -35,7 +35,6 @@ SEEN_MAX: Final = 1024
 LOOKED_FOR_MAX: Final = 256
 """How many of them are looked for in other forms too."""
 
-GRAM: Final = 3
 GRAMS_MAX: Final = 500
 """How many beginnings are compared before every needle is simply looked for."""
 
@@ -77,6 +76,7 @@ class Vault:
         self.declared = 0  # values so far; what was hashed before may be hashed otherwise now
         # Needles without a run are looked for one by one; of the others, a few bytes of a run.
         self._loose: tuple[bytes, ...] = ()
+        self._grams = leaks.GRAMS
         self._tight: dict[bytes, list[bytes]] = {}
 
     def declare(self, reference: str, expires: float | None, value: str | None = None) -> Secret:
@@ -133,9 +133,12 @@ class Vault:
         for needle in self._loose:
             if needle in data:
                 return True
-        if leaks.WORD in data.translate(leaks.TABLE):
-            return self.holds_known(data) or leaks.looks_secret(data)
-        return b"-" in data and leaks.ARMOUR in data and leaks.looks_secret(data)
+        marked = data.translate(leaks.TABLE)
+        at = marked.find(leaks.WORD)
+        if at < 0 and (b"-" not in data or leaks.ARMOUR not in data):
+            return False
+        is_due = leaks.is_suspect(data, marked, at, self._grams)
+        return is_due and (self.holds_known(data) or leaks.looks_secret(data))
 
     def holds_known(self, data: bytes) -> bool:
         """Whether a known secret stands in bytes."""
@@ -163,7 +166,9 @@ class Vault:
         yield from self._loose
         grams: set[bytes] = set()
         for run in leaks.runs_of(data) if self._tight else ():
-            grams.update(run[n : n + GRAM] for n in range(min(len(run), GRAMS_MAX) - leaks.RUN + 1))
+            grams.update(
+                run[n : n + leaks.GRAM] for n in range(min(len(run), GRAMS_MAX) - leaks.RUN + 1)
+            )
             if len(run) > GRAMS_MAX or len(grams) > GRAMS_MAX:
                 yield from itertools.chain(*self._tight.values())
                 return
@@ -196,7 +201,8 @@ class Vault:
         self._loose = _longest([*self._loose, *(each for each in fresh if runs[each] is None)])
         for needle, run in runs.items():
             if run is not None:
-                self._tight.setdefault(run[:GRAM], []).append(needle)
+                self._tight.setdefault(run[: leaks.GRAM], []).append(needle)
+        self._grams = leaks.GRAMS.union(self._tight)
 
 
 def _longest(needles: list[bytes]) -> tuple[bytes, ...]:
