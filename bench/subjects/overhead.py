@@ -11,6 +11,8 @@ MODULE = "bench.systems.pause_ours"
 NS_PER_MS = 1e6
 LIMIT = 1.0
 """Per cent."""
+SAVED = "saved"
+WAYS = {SAVED: "holdfast", "inserted": "one INSERT a step, our pragmas, WAL grown"}
 
 Pair = tuple[float, float]
 
@@ -20,36 +22,34 @@ def measure(session: Session) -> Result:
     scale = session.scale
     job = session.job("pairs", turns=scale.paired_steps, runs=scale.pairs)
     seen = child.measure_fresh(MODULE, job)
-    pairs = list(zip(seen.series("saved"), seen.series("bare"), strict=True))
-    found = overhead(pairs)
-    low, high = bootstrap(pairs, overhead)
-    step_ms = sum(saved - bare for saved, bare in pairs) / len(pairs) / scale.paired_steps
-    session.say(f"overhead {found:.3f} % (95 %: {low:.3f} to {high:.3f})")
+    rows, found = [], {}
+    for way, what in WAYS.items():
+        pairs = list(zip(seen.series(way), seen.series("bare"), strict=True))
+        found[way] = low, high = bootstrap(pairs, overhead)
+        step_ms = sum(took - bare for took, bare in pairs) / len(pairs) / scale.paired_steps
+        interval = f"{low:.3f} to {high:.3f}"
+        session.say(f"{what}: {overhead(pairs):.3f} % (95 %: {interval})")
+        ms = show(step_ms / NS_PER_MS, ".3f")
+        rows.append([what, str(len(pairs)), show(overhead(pairs), ".3f"), interval, ms])
     return Result(
         subject="overhead",
         title=f"A task of {scale.paired_steps} steps of 100 ms, saved by the default policy",
         table=Table(
-            columns=("pairs of tasks", "overhead %", "95 % interval", "ms per step"),
-            rows=[
-                [
-                    str(len(pairs)),
-                    show(found, ".3f"),
-                    f"{low:.3f} to {high:.3f}",
-                    show(step_ms / NS_PER_MS, ".3f"),
-                ]
-            ],
+            columns=("way", "pairs of tasks", "overhead %", "95 % interval", "ms per step"),
+            rows=rows,
         ),
         targets=[
             Target(
                 promise="latency added to a task of 100 ms steps, upper end of the 95 % interval",
-                measured=high,
+                measured=found[SAVED][1],
                 limit=LIMIT,
                 unit=" %",
             )
         ],
-        numbers={"saved_ns": seen.series("saved"), "bare_ns": seen.series("bare")},
-        note="Time of all saved tasks over that of all bare ones; which of a pair comes first "
-        "alternates. The interval is a bootstrap over pairs. The limit of operation is 15 %.",
+        numbers={f"{way}_ns": seen.series(way) for way in (*WAYS, "bare")},
+        note="Time of all such tasks over that of all bare ones; which comes first changes. The "
+        "interval is a bootstrap over pairs. After a pause of 100 ms processor and disk are cold, "
+        "for a bare INSERT too. The limit of operation is 15 %.",
     )
 
 

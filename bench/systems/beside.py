@@ -55,7 +55,7 @@ def _insert(link: sqlite3.Connection, body: bytes) -> int:
     return perf_counter_ns() - begin
 
 
-def _grown(file: Path) -> sqlite3.Connection:
+def grown(file: Path) -> sqlite3.Connection:
     """Every setting as ours; the log made its full length once, then used again."""
     link = connect(file)
     _table(link)
@@ -87,7 +87,7 @@ def _table(link: sqlite3.Connection) -> None:
 
 
 _FILES: dict[str, Callable[[Path], sqlite3.Connection]] = {
-    GROWN: _grown,
+    GROWN: grown,
     FRESH: _fresh,
     DEFAULT: _default,
 }

@@ -1,10 +1,17 @@
-"""The same task of 100 ms steps with and without Holdfast, by turns: what saving adds."""
+"""The same task of 100 ms steps saved, bare, and with one bare INSERT a step, by turns."""
 
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from functools import partial
 from pathlib import Path
 from time import perf_counter_ns, sleep
 
+import msgspec
+
 import holdfast
 from bench.job import Job, Seen
+from bench.systems.beside import INSERT, grown
 
 JOB = Job.from_argument()
 STEP_S = 0.1
@@ -36,19 +43,31 @@ def bare(steps: int) -> int:
     return len(answers)
 
 
+def inserted(link: sqlite3.Connection, steps: int) -> int:
+    """The floor: each answer durable by one INSERT into a log that does not grow."""
+    for turn in range(steps):
+        link.execute(INSERT, (msgspec.msgpack.encode(think(turn)),))
+    return steps
+
+
 def pairs(seen: Seen) -> None:
-    """A task each way, again and again; which comes first alternates."""
-    took: dict[str, list[int]] = {"saved": [], "bare": []}
-    with holdfast.open(Path(JOB.directory) / "store") as store:
+    """A task each way, again and again; which comes first changes."""
+    folder = Path(JOB.directory)
+    with holdfast.open(folder / "store") as store, closing(grown(folder / "floor.db")) as link:
         store.run(saved, 1, id="warm")
+        ways: dict[str, Callable[..., int]] = {
+            "saved": partial(store.run, saved),
+            "inserted": partial(inserted, link),
+            "bare": bare,
+        }
+        took: dict[str, list[int]] = {way: [] for way in ways}
         for number in range(JOB.runs):
-            for way in ("saved", "bare") if number % 2 else ("bare", "saved"):
+            first = number % len(ways)
+            for way in [*ways, *ways][first : first + len(ways)]:
                 begin = perf_counter_ns()
-                if way == "saved":
-                    store.run(saved, JOB.turns, id=f"task-{number}")
-                else:
-                    bare(JOB.turns)
+                ways[way](JOB.turns, **{"id": f"task-{number}"} if way == "saved" else {})
                 took[way].append(perf_counter_ns() - begin)
+            link.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
     seen |= took
 
 
