@@ -10,13 +10,13 @@ differences in it, so nothing cancels however unlikely an end is.
 
 import math
 from collections.abc import Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, compress
+from operator import mul
 
 from holdfast.model.case import Cause, Promise, Scope, Strategy, Unit
-from holdfast.policy.advise.places import Return, returns, saves
-from holdfast.policy.advise.tail import Incident, Tail, excess_s
+from holdfast.policy.advise.places import Returns, returns, saves
+from holdfast.policy.advise.tail import Incidents, Tail, excess_s
 
 DIGITS = 9
 """Times that differ by less than a nanosecond are one."""
@@ -79,34 +79,37 @@ class Chain:
         # A rollback knows what it passes over as long as there is a journal to tell it.
         self._forgets = {Scope.PROCESS, Scope.HOST}
         self._forgets |= {Scope.ROLLBACK} if strategy.journal == "none" else set()
-        self._found: tuple[Sequence[float], list[Incident]] | None = None
+        self._found: tuple[Sequence[float], Incidents] | None = None
         self.fails = [-math.expm1(-self.rate * a) for a in self.exposed]
 
     def reached(self) -> Reached:
         """The means; raises `Hopeless` where a run never ends."""
-        goes = [
-            [share * cause.p_recovered * fails for fails in self.fails]
-            for cause, share in zip(self.causes, self.shares, strict=True)
+        recovered = [
+            share * cause.p_recovered for share, cause in zip(self.shares, self.causes, strict=True)
         ]
         lost = math.fsum(
             share * (1 - cause.p_recovered)
             for cause, share in zip(self.causes, self.shares, strict=True)
         )
+        goes = [
+            [] if row.is_here else [share * fails for fails in self.fails]
+            for row, share in zip(self.returns, recovered, strict=True)
+        ]
         visits = self._visits(goes, [lost * fails for fails in self.fails])
         success = visits[-1] * self.kept[-1]
-        failures = math.fsum(v * f for v, f in zip(visits, self.fails, strict=True))
+        failed = list(map(mul, visits, self.fails))
+        failures = math.fsum(failed)
         down_s = math.fsum(
-            v * f * share * (cause.detect_s + r.restore_s)
+            share * (cause.detect_s * failures + math.fsum(map(mul, failed, row.restore_s)))
             for cause, share, row in zip(self.causes, self.shares, self.returns, strict=True)
-            for v, f, r in zip(visits, self.fails, row, strict=True)
         )
-        exposed = zip(visits, self.exposed, self.fails, strict=True)
-        work_s = math.fsum(v * (f / self.rate if self.rate else a) for v, a, f in exposed)
+        work_s = failures / self.rate if self.rate else math.fsum(map(mul, visits, self.exposed))
         breach_s = None
         if self.promise.max_recovery_s is not None:
             breach_s = self._excess(visits) + (1 - success) * math.fsum(
                 unit.seconds for unit in self.units
             )
+        passed_over = self._passed_over(failed, recovered)
         return Reached(
             visits=visits,
             success=success,
@@ -115,16 +118,19 @@ class Chain:
             usd=self._usd(visits),
             breach=self._breach(),
             breach_s=breach_s,
-            effects_passed_over=self._passed_over(visits, goes, set(Scope)),
-            effects_repeated=self._passed_over(visits, goes, self._forgets),
+            effects_passed_over=math.fsum(passed_over.values()),
+            effects_repeated=math.fsum(passed_over[scope] for scope in self._forgets),
             effects_in_doubt=math.fsum(
-                v * f
-                for v, f, unit in zip(visits, self.fails, self.units, strict=True)
-                if unit.is_effect
+                compress(failed, (unit.is_effect for unit in self.units)),
             ),
             failures=failures,
-            remote_restores=self._hosts(visits, goes),
-            blocked_s=math.fsum(v * s for v, s in zip(visits, self.saves, strict=True)),
+            remote_restores=failures
+            * math.fsum(
+                share
+                for cause, share in zip(self.causes, recovered, strict=True)
+                if cause.scope is Scope.HOST
+            ),
+            blocked_s=math.fsum(map(mul, visits, self.saves)),
         )
 
     def tail(self, visits: Sequence[float]) -> Tail:
@@ -133,59 +139,82 @@ class Chain:
 
     def resume_times(self, visits: Sequence[float]) -> list[tuple[float, float]]:
         """How long it takes until a run goes on, each with its weight: the clock `resume`."""
-        return [(each.down_s, each.weight) for each in self._incidents(visits)]
+        weights: dict[float, float] = {}
+        incidents = self._incidents(visits)
+        for down_s, weight in zip(incidents.down_s, incidents.weight, strict=True):
+            weights[down_s] = weights.get(down_s, 0.0) + weight
+        return list(weights.items())
 
     def _visits(self, goes: Sequence[Sequence[float]], ends: Sequence[float]) -> list[float]:
-        """How often each unit is begun, given where recoveries and ends take their share."""
-        count = len(self.units)
-        visits = [0.0] * count
-        ended = self.kept[-1]  # What ends at or beyond the unit, once the last is visited once.
-        back: dict[int, float] = {}  # What crosses this cut backwards, by where it goes.
-        visits[-1] = 1.0
-        if min(self.kept) < 1 / VISITS_MAX:
+        """How often each unit is begun, given where recoveries and ends take their share.
+
+        What simply does a unit again is no jump, and takes no share in `goes`.
+        """
+        jumps = [
+            (row.to, share)
+            for row, share in zip(self.returns, goes, strict=True)
+            if not row.is_here
+        ]
+        kept, last = self.kept, len(self.units) - 1
+        if min(kept) < 1 / VISITS_MAX:
             raise Hopeless
-        for unit in range(count - 1, -1, -1):
-            if unit < count - 1:
-                visits[unit] = (ended + math.fsum(back.values())) / self.kept[unit]
-                if not visits[unit] < VISITS_MAX:
+        visits = [1.0] * len(kept)
+        ended = kept[last]  # What ends at or beyond the unit, once the last is visited once.
+        back: dict[int, float] = {}  # What crosses this cut backwards, by where it goes.
+        for unit in range(last, -1, -1):
+            visit = 1.0
+            if unit < last:
+                visit = (ended + sum(back.values())) / kept[unit]
+                if not visit < VISITS_MAX:
                     raise Hopeless
-            ended += visits[unit] * ends[unit]
-            for row, share in zip(self.returns, goes, strict=True):
-                to = row[unit].to
-                if to < unit:
-                    back[to] = back.get(to, 0.0) + visits[unit] * share[unit]
+            visits[unit] = visit
+            ended += visit * ends[unit]
+            for to, share in jumps:
+                target = to[unit]
+                if target < unit:
+                    back[target] = back.get(target, 0.0) + visit * share[unit]
             back.pop(unit, None)
         return [visit / ended for visit in visits]
 
     def _usd(self, visits: Sequence[float]) -> float:
         total = []
         for visit, unit in zip(visits, self.units, strict=True):
-            exposure = self.rate * unit.seconds
-            rest = -math.expm1(-exposure) / exposure if exposure else 1.0
-            total.append(visit * unit.usd * (unit.upfront + (1 - unit.upfront) * rest))
+            if unit.usd:
+                exposure = self.rate * unit.seconds
+                rest = -math.expm1(-exposure) / exposure if exposure else 1.0
+                total.append(visit * unit.usd * (unit.upfront + (1 - unit.upfront) * rest))
         return math.fsum(total)
 
-    def _incidents(self, visits: Sequence[float]) -> list[Incident]:
+    def _incidents(self, visits: Sequence[float]) -> Incidents:
         if self._found is not None and self._found[0] is visits:
             return self._found[1]
         # Units that are alike make like incidents: those are one, with the weight of all.
         weights: dict[tuple[float, float, float], float] = {}
-        starts, exposed, fails = self.starts, self.exposed, self.fails
+        failed = list(map(mul, visits, self.fails))
         for cause, share, row in zip(self.causes, self.shares, self.returns, strict=True):
             if not cause.p_recovered:
                 continue
             weigh, detect_s = share * cause.p_recovered, cause.detect_s
-            for unit, (to, restore_s) in enumerate(row):
-                redo_s = round(starts[unit] - starts[to], DIGITS)
-                alike = detect_s + restore_s, redo_s, exposed[unit]
-                weight = visits[unit] * fails[unit] * weigh
-                weights[alike] = weights.get(alike, 0.0) + weight
-        found = [
-            Incident(weight, down_s, down_s + redo_s, spread_s)
-            for (down_s, redo_s, spread_s), weight in weights.items()
-        ]
+            for restore_s, redo_s, spread_s, often in zip(
+                row.restore_s, self._redone(row), self.exposed, failed, strict=True
+            ):
+                alike = detect_s + restore_s, round(redo_s, DIGITS) if redo_s else 0.0, spread_s
+                weights[alike] = weights.get(alike, 0.0) + often * weigh
+        found = Incidents(
+            list(weights.values()),
+            [down_s for down_s, _, _ in weights],
+            [down_s + redo_s for down_s, redo_s, _ in weights],
+            [spread_s for _, _, spread_s in weights],
+        )
         self._found = visits, found
         return found
+
+    def _redone(self, row: Returns) -> list[float]:
+        """For each unit, how long the whole units take that are done again before it."""
+        if row.is_here:
+            return [0.0] * len(self.units)
+        starts = self.starts
+        return [start - starts[to] for start, to in zip(starts, row.to, strict=False)]
 
     def _excess(self, visits: Sequence[float]) -> float:
         limit = self.promise.max_recovery_s
@@ -193,7 +222,9 @@ class Chain:
         if self.promise.clock == "resume":
             return math.fsum(w * max(0.0, s - limit) for s, w in self.resume_times(visits))
         return math.fsum(
-            each.weight * excess_s(limit, each, self.rate) for each in self._incidents(visits)
+            weight * excess_s(limit, begins_s, spread_s, self.rate)
+            for weight, _, begins_s, spread_s in zip(*self._incidents(visits), strict=True)
+            if weight and begins_s + spread_s > limit
         )
 
     def _breach(self) -> float | None:
@@ -204,45 +235,51 @@ class Chain:
         goes: list[list[float]] = []
         ends = [0.0] * len(self.units)
         for cause, share, row in zip(self.causes, self.shares, self.returns, strict=True):
-            line = []
-            for unit, back in enumerate(row):
-                late = self._late(limit, cause, back, unit)
-                line.append(share * cause.p_recovered * (self.fails[unit] - late))
-                missed = (1 - cause.p_recovered) * self.fails[unit]
-                ends[unit] += share * (missed + cause.p_recovered * late)
-            goes.append(line)
-        visits = self._visits(goes, ends)
-        return math.fsum(v * e for v, e in zip(visits, ends, strict=True))
+            weigh, missed = share * cause.p_recovered, share * (1 - cause.p_recovered)
+            late = self._late(limit, cause, row)
+            ends = [
+                end + missed * fails + weigh * beyond
+                for end, fails, beyond in zip(ends, self.fails, late, strict=True)
+            ]
+            within = zip(self.fails, late, strict=True)
+            goes.append(
+                [] if row.is_here else [weigh * (fails - beyond) for fails, beyond in within]
+            )
+        return math.fsum(map(mul, self._visits(goes, ends), ends))
 
-    def _late(self, limit: float, cause: Cause, back: Return, unit: int) -> float:
-        """How likely the unit fails so late that its recovery passes the limit."""
-        down_s = cause.detect_s + back.restore_s
+    def _late(self, limit: float, cause: Cause, row: Returns) -> list[float]:
+        """For each unit, how likely it fails so late that its recovery passes the limit."""
+        left_s = limit - cause.detect_s
         if self.promise.clock == "resume":
-            return 0.0 if down_s <= limit else self.fails[unit]
-        begins_s = down_s + self.starts[unit] - self.starts[back.to]
-        fits_s = min(max(limit - begins_s, 0.0), self.exposed[unit])
-        return self.kept[unit] * math.expm1(self.rate * (self.exposed[unit] - fits_s))
+            restored = zip(row.restore_s, self.fails, strict=True)
+            return [0.0 if restore_s <= left_s else fails for restore_s, fails in restored]
+        rate, expm1 = self.rate, math.expm1
+        found = []
+        for restore_s, redo_s, exposed_s, kept, fails in zip(
+            row.restore_s, self._redone(row), self.exposed, self.kept, self.fails, strict=True
+        ):
+            beyond_s = exposed_s - (left_s - restore_s - redo_s)
+            if beyond_s <= 0:
+                found.append(0.0)
+            else:
+                found.append(fails if beyond_s >= exposed_s else kept * expm1(rate * beyond_s))
+        return found
 
     def _passed_over(
-        self, visits: Sequence[float], goes: Sequence[Sequence[float]], scopes: AbstractSet[Scope]
-    ) -> float:
+        self, failed: Sequence[float], recovered: Sequence[float]
+    ) -> dict[Scope, float]:
+        """How many effects a run goes back behind, by how far the failure reached."""
+        found = dict.fromkeys(Scope, 0.0)
         before = [0, *accumulate(int(unit.is_effect) for unit in self.units)]
         if not before[-1]:
-            return 0.0
-        return math.fsum(
-            visits[unit] * share[unit] * (before[unit] - before[back.to])
-            for cause, row, share in zip(self.causes, self.returns, goes, strict=True)
-            if cause.scope in scopes
-            for unit, back in enumerate(row)
-        )
-
-    def _hosts(self, visits: Sequence[float], goes: Sequence[Sequence[float]]) -> float:
-        return math.fsum(
-            visit * gone
-            for cause, share in zip(self.causes, goes, strict=True)
-            if cause.scope is Scope.HOST
-            for visit, gone in zip(visits, share, strict=True)
-        )
+            return found
+        for cause, row, share in zip(self.causes, self.returns, recovered, strict=True):
+            if not row.is_here:
+                found[cause.scope] += share * math.fsum(
+                    often * (done - before[to])
+                    for often, done, to in zip(failed, before, row.to, strict=False)
+                )
+        return found
 
 
 def floor(units: Sequence[Unit], causes: Sequence[Cause]) -> float:

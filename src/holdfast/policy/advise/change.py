@@ -22,10 +22,28 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
 
 def changes(case: Case, best: Option) -> list[Change]:
     """For each limit that the best way misses, the first single change that keeps it."""
+    tried = _Tried(case, best)
     return [
-        Change(limit=limit_text(check.name, check.limit), would=_change(case, best, check))
+        Change(limit=limit_text(check.name, check.limit), would=_change(case, best, check, tried))
         for check in best.misses
     ]
+
+
+class _Tried:
+    """Which limits are missed with a change; each change is weighed once, for all limits."""
+
+    def __init__(self, case: Case, best: Option) -> None:
+        self._case, self._best = case, best
+        self._misses: dict[str, set[str] | None] = {}
+
+    def keeps(self, limit: str, words: str, change: Callable[[Causes], Causes]) -> bool:
+        """Whether a limit is kept once the causes of failure are changed; `words` name it."""
+        if words not in self._misses:
+            changed = replace(self._case, causes=change(list(self._case.causes)))
+            option = weigh(changed, self._best.strategy)
+            self._misses[words] = None if option is None else {each.name for each in option.misses}
+        misses = self._misses[words]
+        return misses is not None and limit not in misses
 
 
 def contradictions(case: Case, bounds: Sequence[Bound]) -> list[str]:
@@ -62,7 +80,7 @@ def long_units(case: Case, bounds: Sequence[Bound]) -> str | None:
     )
 
 
-def _change(case: Case, best: Option, check: Check) -> str:
+def _change(case: Case, best: Option, check: Check, tried: _Tried) -> str:
     if check.name == "bytes per task":
         return _smaller(case, best, check.limit)
     if check.name == "overhead":
@@ -75,14 +93,11 @@ def _change(case: Case, best: Option, check: Check) -> str:
     if check.name == REPEATED:
         return "would be kept with a journal, and one that is elsewhere where hosts fail"
     for words, change in _levers():
-        if _keeps(case, best, check.name, change(list(case.causes))):
+        if tried.keeps(check.name, words, change):
             return f"would be kept with {words}"
-    together = list(case.causes)
-    for _, change in _COMBINED:
-        together = change(together)
-    if _keeps(case, best, check.name, together):
-        said = ", ".join(words for words, _ in _COMBINED)
-        return f"would be kept by no single change, but by these together: {said}"
+    together = ", ".join(words for words, _ in _COMBINED)
+    if tried.keeps(check.name, together, _all_combined):
+        return f"would be kept by no single change, but by these together: {together}"
     return (
         "sooner detection, surer recovery and fewer failures would not do: keep a standby that "
         "takes over at once, or promise less"
@@ -103,11 +118,6 @@ def _smaller(case: Case, best: Option, limit: float) -> str:
         f"would be kept with checkpoints that add {share:.1%} of the state, not "
         f"{best.strategy.stored:.1%} (incremental, deduplicated, compressed), or fewer of them"
     )
-
-
-def _keeps(case: Case, best: Option, name: str, causes: Causes) -> bool:
-    option = weigh(replace(case, causes=causes), best.strategy)
-    return option is not None and name not in {check.name for check in option.misses}
 
 
 def _levers() -> Iterator[tuple[str, Callable[[Causes], Causes]]]:
@@ -149,3 +159,9 @@ _COMBINED: tuple[tuple[str, Callable[[Causes], Causes]], ...] = (
     ("recoveries that succeed in 99.9 % of cases", _surer),
     ("half the failures", _rarer(0.5)),
 )
+
+
+def _all_combined(causes: Causes) -> Causes:
+    for _, change in _COMBINED:
+        causes = change(causes)
+    return causes

@@ -8,7 +8,7 @@ import msgspec
 
 from holdfast.model.case import Case, Policy, Strategy
 from holdfast.policy.advise.chain import Chain, Hopeless, Reached
-from holdfast.policy.advise.places import is_due
+from holdfast.policy.advise.places import points
 from holdfast.policy.advise.tail import weighted_quantiles
 from holdfast.policy.advise.tokens import is_known, seen_by
 from holdfast.policy.advise.worth import Worth
@@ -185,7 +185,7 @@ def weigh(case: Case, strategy: Strategy) -> Option | None:
         return None
     tail = chain.tail(reached.visits)
     resume = chain.resume_times(reached.visits)
-    catch_up_s = [tail.quantile(share) for share in QUANTILES]
+    catch_up_s = tail.quantiles(QUANTILES)
     resume_s = weighted_quantiles(resume, QUANTILES)
     overhead = math.fsum(chain.saves) / case.work_s
     size = stored_bytes(case, strategy)
@@ -230,12 +230,9 @@ def mode(strategy: Strategy) -> str:
 def stored_bytes(case: Case, strategy: Strategy) -> float:
     """What one task adds to the store."""
     journal = 0.0 if strategy.journal == "none" else math.fsum(unit.bytes for unit in case.units)
-    count = sum(_points(case, every) for every in (strategy.local_every, strategy.remote_every))
+    units = len(case.units)
+    count = points(units, strategy.local_every) + points(units, strategy.remote_every)
     return journal + count * strategy.checkpoint_bytes * strategy.stored
-
-
-def _points(case: Case, every: int) -> int:
-    return sum(is_due(n, every) for n in range(1, len(case.units)))
 
 
 def _usd(case: Case, strategy: Strategy, reached: Reached, size: float) -> dict[str, float]:
@@ -244,7 +241,7 @@ def _usd(case: Case, strategy: Strategy, reached: Reached, size: float) -> dict[
     if prices.gb_month_usd is not None:
         storage.append(size / GB * prices.months * prices.gb_month_usd)
     if prices.put_usd is not None:
-        puts = _points(case, strategy.remote_every)
+        puts = points(len(case.units), strategy.remote_every)
         puts += len(case.units) if strategy.journal == "remote" else 0
         storage.append(puts * prices.put_usd)
     if prices.get_usd is not None and not strategy.is_nothing:

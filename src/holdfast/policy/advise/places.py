@@ -6,57 +6,77 @@ from typing import NamedTuple
 from holdfast.model.case import Cause, Scope, Strategy, Unit
 
 
-class Return(NamedTuple):
-    """A failure in unit i goes on from unit `to`, after `restore_s`."""
+class Returns(NamedTuple):
+    """For each unit i: a failure in it goes on from unit `to[i]`, after `restore_s[i]`.
 
-    to: int
-    restore_s: float
+    Where `is_here`, every unit is simply done again: `to[i]` is i.
+    """
+
+    to: Sequence[int]
+    restore_s: Sequence[float]
+    is_here: bool
 
 
 def saves(units: Sequence[Unit], strategy: Strategy) -> list[float]:
     """How long the agent is blocked after each unit; no checkpoint follows the last."""
-    last = len(units)
-    return [
-        strategy.journal_s
-        + (strategy.local_s if is_due(n, strategy.local_every) and n < last else 0.0)
-        + (strategy.remote_s if is_due(n, strategy.remote_every) and n < last else 0.0)
-        for n in range(1, last + 1)
-    ]
+    found = [strategy.journal_s] * len(units)
+    for every, blocked_s in (
+        (strategy.local_every, strategy.local_s),
+        (strategy.remote_every, strategy.remote_s),
+    ):
+        for unit in range(every - 1, len(units) - 1, every) if every else ():
+            found[unit] += blocked_s
+    return found
 
 
-def is_due(done: int, every: int) -> bool:
-    """Whether a checkpoint follows the unit that makes it `done` units."""
-    return bool(every) and done % every == 0
+def points(count: int, every: int) -> int:
+    """How many checkpoints a run of so many units makes: none follows the last."""
+    return (count - 1) // every if every else 0
 
 
-def returns(cause: Cause, strategy: Strategy, count: int) -> list[Return]:
+def returns(cause: Cause, strategy: Strategy, count: int) -> Returns:
     """For each unit, where a failure of this cause in it sends the run."""
-    return [_return(cause, strategy, unit) for unit in range(count)]
-
-
-def _return(cause: Cause, strategy: Strategy, unit: int) -> Return:
-    local = max(_last(unit, strategy.local_every), _last(unit, strategy.remote_every))
-    remote = _last(unit, strategy.remote_every)
-    has_journal = strategy.journal != "none"
     match cause.scope:
         case Scope.IN_PLACE | Scope.POISON:
-            return Return(unit, 0.0)
+            return Returns(range(count), [0.0] * count, is_here=True)
         case Scope.PROCESS:
-            replay_s = strategy.replay_s * (unit - local)
-            if has_journal:
-                return Return(unit, strategy.restore_local_s + replay_s)
-            return Return(local, strategy.restore_local_s)
+            newest = _newest(strategy, count)
+            is_kept = strategy.journal != "none"
+            return _return(strategy, newest, strategy.restore_local_s, is_kept=is_kept)
         case Scope.HOST:
-            replay_s = strategy.replay_s * (unit - remote)
-            if strategy.journal == "remote":
-                return Return(unit, strategy.restore_remote_s + replay_s)
-            return Return(remote, strategy.restore_remote_s)
+            newest = _last(strategy.remote_every, count)
+            is_kept = strategy.journal == "remote"
+            return _return(strategy, newest, strategy.restore_remote_s, is_kept=is_kept)
         case Scope.ROLLBACK:
-            every = min(filter(None, (strategy.local_every, strategy.remote_every)), default=0)
-            if not every and has_journal:
-                every, local = 1, unit  # Every recorded unit is a point to go back to.
-            return Return(max(0, local - cause.generations * every), strategy.restore_local_s)
+            newest, every = _newest(strategy, count), _least(strategy)
+            if not every and strategy.journal != "none":
+                newest, every = range(count), 1  # Every recorded unit is a point to go back to.
+            back = cause.generations * every
+            to = [max(0, unit - back) for unit in newest]
+            return Returns(to, [strategy.restore_local_s] * count, is_here=False)
 
 
-def _last(unit: int, every: int) -> int:
-    return unit // every * every if every else 0
+def _return(
+    strategy: Strategy, newest: Sequence[int], restore_s: float, *, is_kept: bool
+) -> Returns:
+    """Where the journal is kept, what it holds since the newest checkpoint is only gone through."""
+    if not is_kept:
+        return Returns(newest, [restore_s] * len(newest), is_here=False)
+    replay_s = strategy.replay_s
+    replayed = [restore_s + replay_s * (unit - last) for unit, last in enumerate(newest)]
+    return Returns(range(len(newest)), replayed, is_here=True)
+
+
+def _least(strategy: Strategy) -> int:
+    return min(filter(None, (strategy.local_every, strategy.remote_every)), default=0)
+
+
+def _newest(strategy: Strategy, count: int) -> Sequence[int]:
+    """For each unit, the newest checkpoint on any level."""
+    far = _last(strategy.remote_every, count)
+    return list(map(max, far, _last(strategy.local_every, count))) if strategy.local_every else far
+
+
+def _last(every: int, count: int) -> Sequence[int]:
+    """For each unit, the newest checkpoint at or before it."""
+    return [unit // every * every for unit in range(count)] if every else [0] * count

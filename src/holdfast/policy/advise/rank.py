@@ -1,11 +1,11 @@
 """Which way to save is best for a case, which limit decides that, and why."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from holdfast.model.case import Case, Scope
+from holdfast.model.case import Case, Scope, Strategy
 from holdfast.policy.advise.chain import floor
 from holdfast.policy.advise.intervals import Clamp, clamp, money
 from holdfast.policy.advise.options import GB, REPEATED, Check, Option, made, strategies, weigh
@@ -63,14 +63,8 @@ def advise(case: Case) -> Advice:
     best_units = None
     if interval_s is not None and math.isfinite(interval_s):
         best_units = max(1, round(interval_s / unit_s))
-    found: list[Option] = []
-    hopeless: list[str] = []
-    for strategy in strategies(case, best_units):
-        option = weigh(case, strategy)
-        if option is None:
-            hopeless.append(strategy.name)
-        else:
-            found.append(option)
+    weighed = {strategy: weigh(case, strategy) for strategy in strategies(case, best_units)}
+    found = [option for option in weighed.values() if option is not None]
     if not found:
         raise NothingWorks
     none = next((each for each in found if each.mode == "none"), None)
@@ -79,8 +73,8 @@ def advise(case: Case) -> Advice:
     return Advice(
         case=case.name,
         options=found,
-        hopeless=hopeless,
-        current=None if case.current is None else weigh(case, made(case, case.current)),
+        hopeless=[strategy.name for strategy, option in weighed.items() if option is None],
+        current=_current(case, weighed),
         none=none,
         floor=floor(case.units, case.causes),
         best_interval_s=interval_s,
@@ -89,6 +83,13 @@ def advise(case: Case) -> Advice:
         why=_why(case, found[0], interval_s, bounds),
         missing=[text for name, text in PRICES.items() if getattr(case.prices, name) is None],
     )
+
+
+def _current(case: Case, weighed: Mapping[Strategy, Option | None]) -> Option | None:
+    if case.current is None:
+        return None
+    strategy = made(case, case.current)
+    return weighed[strategy] if strategy in weighed else weigh(case, strategy)
 
 
 def _order(option: Option) -> tuple[bool, bool, float, int, float, float]:

@@ -101,18 +101,18 @@ def _play(chain: Chain, random: Random, times_s: list[float]) -> _Played:
             continue
         failures += 1
         [kind] = random.choices(range(len(chain.causes)), chain.shares)
-        cause, back = chain.causes[kind], chain.returns[kind][unit]
-        down_s = cause.detect_s + back.restore_s
+        cause, row = chain.causes[kind], chain.returns[kind]
+        back, down_s = row.to[unit], cause.detect_s + row.restore_s[unit]
         run.time_s += failed_s + down_s
         run.usd += _paid(chain.units[unit], failed_s)
         if random.random() >= cause.p_recovered or failures > FAILURES_MAX:
             run.is_success, run.is_breach = False, True
             break
-        caught_up_s = down_s + chain.starts[unit] - chain.starts[back.to] + failed_s
+        caught_up_s = down_s + chain.starts[unit] - chain.starts[back] + failed_s
         times_s.append(caught_up_s)
         shown_s = down_s if chain.promise.clock == "resume" else caught_up_s
         run.is_breach |= limit_s is not None and shown_s > limit_s
-        unit = back.to
+        unit = back
     return run
 
 

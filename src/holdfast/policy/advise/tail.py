@@ -1,97 +1,176 @@
-"""How long recoveries take: the exact distribution of many incidents, swept once."""
+"""How long recoveries take: the exact distribution of many incidents."""
 
 import math
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+SAMPLE = 16
+"""So many of the pieces are looked at for a place to cut all of them."""
 
-class Incident(NamedTuple):
-    """A recovery that takes `begins_s` and the part of its unit that was done when it failed.
+
+class Incidents(NamedTuple):
+    """Recoveries, in columns: each takes `begins_s` and the part of its unit done when it failed.
 
     That part is exponential, cut to [0, `spread_s`]. `down_s` is detection and restore alone.
     """
 
-    weight: float
-    down_s: float
-    begins_s: float
-    spread_s: float
+    weight: Sequence[float]
+    down_s: Sequence[float]
+    begins_s: Sequence[float]
+    spread_s: Sequence[float]
+
+
+Piece = tuple[float, float, float]
+"""Weight over time: of the first, as dense as exp(-rate * time since the second), to the third."""
 
 
 class Tail:
     """The distribution of recovery times; empty where nothing ever fails."""
 
-    def __init__(self, rate: float, incidents: Iterable[Incident]) -> None:
+    def __init__(self, rate: float, incidents: Incidents) -> None:
         self._rate = rate
-        self._knots = _sweep(rate, [each for each in incidents if each.weight > 0])
+        self._total = math.fsum(incidents.weight)
+        self._pieces: list[Piece] = [
+            (weight / -math.expm1(-rate * spread_s), begins_s, begins_s + spread_s)
+            for weight, _, begins_s, spread_s in zip(*incidents, strict=True)
+            if weight > 0
+        ]
 
     def quantile(self, share: float) -> float | None:
         """The time that `share` of the recoveries do not pass."""
-        if not self._knots:
-            return None
-        wanted = share * self._knots[-1].below
-        here = bisect_left(self._knots, wanted, key=lambda knot: knot.below)
-        if here == 0:
-            return self._knots[0].at_s
-        before, after = self._knots[here - 1], self._knots[here]
-        rest = before.begun - wanted
-        if before.left <= 0 or rest <= 0:
-            return after.at_s
-        return min(after.at_s, before.at_s + max(0.0, -math.log(rest / before.left)) / self._rate)
+        [found] = self.quantiles((share,))
+        return found
+
+    def quantiles(self, shares: Sequence[float]) -> list[float | None]:
+        """For each share, rising, the time that so many of the recoveries do not pass."""
+        if not self._pieces:
+            return [None] * len(shares)
+        return [*_select(self._rate, self._pieces, [share * self._total for share in shares])]
 
     def at_most(self, limit_s: float) -> float | None:
         """The share of recoveries that take no longer than `limit_s`."""
-        if not self._knots:
+        if not self._pieces:
             return None
-        here = bisect_right(self._knots, limit_s, key=lambda knot: knot.at_s)
-        if here == 0:
-            return 0.0
-        knot = self._knots[here - 1]
-        later = math.exp(-self._rate * (limit_s - knot.at_s))
-        return (knot.begun - knot.left * later) / self._knots[-1].below
+        return min(1.0, _before(self._rate, self._pieces, limit_s) / self._total)
 
 
-class _Knot(NamedTuple):
-    """Between two knots the weight below a time is `begun` - `left` * exp(-rate * time since)."""
+class _Window(NamedTuple):
+    """A stretch of time: the weight before it, and the pieces that it holds.
 
-    at_s: float
+    `across` is how dense at its begin what lasts from there to its end is, all of it together.
+    """
+
+    begin_s: float
+    end_s: float
     below: float
-    begun: float
-    left: float
+    across: float
+    pieces: Sequence[Piece]
 
 
-def _sweep(rate: float, incidents: Sequence[Incident]) -> list[_Knot]:
-    events: list[tuple[float, float, float]] = []
-    for each in incidents:
-        fails = -math.expm1(-rate * each.spread_s)
-        full = each.weight / fails
-        events.append((each.begins_s, full, full))
-        # At its end what is begun of it is its weight, and nothing of it is left.
-        events.append((each.begins_s + each.spread_s, each.weight - full, full * (fails - 1)))
-    events.sort()
-    knots: list[_Knot] = []
-    at_s = begun = left = 0.0
-    for when_s, more, remains in events:
-        left *= math.exp(-rate * (when_s - at_s)) if knots else 1.0
-        at_s, begun, left = when_s, begun + more, max(0.0, left + remains)
-        knot = _Knot(at_s, begun - left, begun, left)
-        if knots and knots[-1].at_s == at_s:
-            knots[-1] = knot
-        else:
-            knots.append(knot)
-    return knots
+def _select(rate: float, pieces: Sequence[Piece], wanted: Sequence[float]) -> list[float]:
+    """When the weight reaches each of `wanted`, which rise.
+
+    As elements are selected from many that are not sorted: all pieces are cut in two where one of
+    them begins or ends, until none does so within. What is left of a piece beyond a cut is a piece.
+    """
+    begin_s, end_s = min(piece[1] for piece in pieces), max(piece[2] for piece in pieces)
+    found: list[float] = []
+    todo = [(_Window(begin_s, end_s, 0.0, 0.0, pieces), wanted)]
+    while todo:
+        window, wanted = todo.pop()
+        window = _merged(window)
+        if not window.pieces:
+            found += [_reach(rate, window, each) for each in wanted]
+            continue
+        at_s = _place(window)
+        below = _below(rate, window, at_s)
+        before = [each for each in wanted if each <= below]
+        if len(before) < len(wanted):
+            todo.append((_second(rate, window, at_s, below), wanted[len(before) :]))
+        if before:
+            todo.append((_first(window, at_s), before))
+    return found
 
 
-def excess_s(limit_s: float, incident: Incident, rate: float) -> float:
+def _merged(window: _Window) -> _Window:
+    """With all that lasts from its begin to its end taken together."""
+    begin_s, end_s = window.begin_s, window.end_s
+    inner = [piece for piece in window.pieces if piece[1] > begin_s or piece[2] < end_s]
+    if len(inner) == len(window.pieces):
+        return window
+    whole = [piece[0] for piece in window.pieces if piece[1] <= begin_s and piece[2] >= end_s]
+    return window._replace(pieces=inner, across=window.across + math.fsum(whole))
+
+
+def _place(window: _Window) -> float:
+    """The middle one of some of the times at which pieces begin or end within."""
+    some = window.pieces[:: 1 + len(window.pieces) // SAMPLE]
+    times_s = sorted(
+        at_s
+        for _, from_s, to_s in some
+        for at_s in (from_s, to_s)
+        if window.begin_s < at_s < window.end_s
+    )
+    return times_s[len(times_s) // 2]
+
+
+def _below(rate: float, window: _Window, at_s: float) -> float:
+    """The weight up to a time within the window."""
+    across = -window.across * math.expm1(-rate * (at_s - window.begin_s))
+    return window.below + across + _before(rate, window.pieces, at_s)
+
+
+def _first(window: _Window, at_s: float) -> _Window:
+    """The part of it up to a time."""
+    cut = [
+        each if each[2] <= at_s else (each[0], each[1], at_s)
+        for each in window.pieces
+        if each[1] < at_s
+    ]
+    return window._replace(end_s=at_s, pieces=cut)
+
+
+def _second(rate: float, window: _Window, at_s: float, below: float) -> _Window:
+    """The part of it from a time on."""
+    cut = [
+        each if each[1] >= at_s else (each[0] * math.exp(rate * (each[1] - at_s)), at_s, each[2])
+        for each in window.pieces
+        if each[2] > at_s
+    ]
+    across = window.across * math.exp(-rate * (at_s - window.begin_s))
+    return _Window(at_s, window.end_s, below, across, cut)
+
+
+def _before(rate: float, pieces: Sequence[Piece], at_s: float) -> float:
+    """The weight of the pieces up to a time."""
+    return -math.fsum(
+        [
+            dense * math.expm1(rate * (from_s - (to_s if to_s < at_s else at_s)))  # noqa: FURB136 faster
+            for dense, from_s, to_s in pieces
+            if from_s < at_s
+        ]
+    )
+
+
+def _reach(rate: float, window: _Window, wanted: float) -> float:
+    """When the weight reaches `wanted` in a window that nothing begins or ends in."""
+    more = wanted - window.below
+    if more <= 0:
+        return window.begin_s
+    if more >= window.across:
+        return window.end_s
+    return min(window.end_s, window.begin_s - math.log1p(-more / window.across) / rate)
+
+
+def excess_s(limit_s: float, begins_s: float, spread_s: float, rate: float) -> float:
     """By how much a recovery passes the limit, on average (those that do not count as nothing)."""
-    spread, kept = incident.spread_s, math.exp(-rate * incident.spread_s)
-    left = limit_s - incident.begins_s
-    if left >= spread:
+    left = limit_s - begins_s
+    if left >= spread_s:
         return 0.0
-    fails = -math.expm1(-rate * spread)
+    kept, fails = math.exp(-rate * spread_s), -math.expm1(-rate * spread_s)
     if left <= 0:
-        return -left + 1 / rate - spread * kept / fails
-    return (math.exp(-rate * left) / rate - kept * (spread - left + 1 / rate)) / fails
+        return -left + 1 / rate - spread_s * kept / fails
+    return (math.exp(-rate * left) / rate - kept * (spread_s - left + 1 / rate)) / fails
 
 
 def weighted_quantiles(
