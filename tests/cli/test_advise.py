@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from holdfast.cli.advice import Told, document, grids, worth_text
+from holdfast.cli.advice import Told, curve, document, grids, worth_text
 from holdfast.cli.cases import case_of, promise_said, read_case
 from holdfast.cli.commands.advise import EXAMPLE, tell_all
 from holdfast.cli.main import main
@@ -485,3 +485,21 @@ def test_without_prices_and_failures_the_reason_says_so() -> None:
 def test_a_share_written_in_per_cent_is_told_how_to_write_it() -> None:
     with pytest.raises(BadCase, match=r"not 99\.9 \(write 99\.9 % as 0\.999\)"):
         promise_said(Promise(), ["availability=99.9"])
+
+
+def test_two_levels_name_both_their_intervals_and_are_no_points_of_the_curve() -> None:
+    data = support()
+    data["work"]["repeat"] = 40
+    data["current"] = {"journal": "local", "local_every": 1, "remote_every": 10}
+    data["saving"]["checkpoint_local"] = "1ms"
+    case = case_of(data, "two levels")
+    told = tell_all(case)
+    two = told.advice.current
+
+    assert two is not None
+    assert two in told.advice.options
+    best_is_two = replace(told.advice, options=[two, *told.advice.options])
+    text = text_of(replace(told, advice=best_is_two))
+    assert "every step here, every 10 steps elsewhere (1 min 40 s of work)" in text
+    intervals = [point["interval_s"] for point in curve(told)]
+    assert sorted(set(intervals)) == intervals

@@ -107,7 +107,10 @@ def _tail(case: Case, option: Option) -> Tail:
 
 
 def curve(told: Told) -> list[dict[str, Any]]:
-    """Cost against interval: the best way's journal, with each interval that was tried."""
+    """Cost against interval: the best way's journal, with each interval that was tried.
+
+    Ways with two levels have two intervals, and are no points of one curve.
+    """
     best = told.advice.best.strategy
     alike = [
         option
@@ -115,6 +118,7 @@ def curve(told: Told) -> list[dict[str, Any]]:
         if option.strategy.journal == best.journal
         and option.strategy.is_snapshot == best.is_snapshot
         and option.interval_s is not None
+        and not (option.strategy.local_every and option.strategy.remote_every)
     ]
     alike.sort(key=lambda option: option.interval_s or 0.0)
     return [
@@ -248,8 +252,14 @@ def _granularity(case: Case, best: Option) -> str:
     if not every:
         often = f"every {case.saving.tokens_every:,.0f} tokens and " * best.strategy.is_streamed
         return f"{often}every {case.unit} (recovery points)" if best.mode != "none" else "none"
-    often = f"every {case.unit}" if every == 1 else f"every {every} {case.unit}s"
+    often = _often(every, case.unit)
+    if best.strategy.remote_every and best.strategy.local_every:
+        often = f"{_often(best.strategy.local_every, case.unit)} here, {often} elsewhere"
     return f"{often} ({duration(best.interval_s)} of work)"
+
+
+def _often(every: int, unit: str) -> str:
+    return f"every {unit}" if every == 1 else f"every {every} {unit}s"
 
 
 def _effects(best: Option) -> str:

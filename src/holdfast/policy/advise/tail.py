@@ -143,9 +143,9 @@ def _second(rate: float, window: _Window, at_s: float, below: float) -> _Window:
 
 def _before(rate: float, pieces: Sequence[Piece], at_s: float) -> float:
     """The weight of the pieces up to a time."""
-    return -math.fsum(
+    return math.fsum(
         [
-            dense * math.expm1(rate * (from_s - (to_s if to_s < at_s else at_s)))  # noqa: FURB136 faster
+            -dense * math.expm1(rate * (from_s - (to_s if to_s < at_s else at_s)))  # noqa: FURB136 faster
             for dense, from_s, to_s in pieces
             if from_s < at_s
         ]
