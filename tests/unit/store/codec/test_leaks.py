@@ -50,6 +50,27 @@ def test_a_key_is_seen_in_packed_bytes_whatever_stands_before_it(kind: str, samp
         assert Vault(environment={}).may_hold(msgspec.msgpack.encode(["a b " * pad + sample]))
 
 
+@pytest.mark.parametrize(("kind", "sample"), SAMPLES)
+def test_a_key_is_seen_among_many_runs_that_are_none(kind: str, sample: str) -> None:
+    chance = random.Random(kind)  # noqa: S311 a seed
+    for size in (150, 900, 9000):
+        picture = base64.b64encode(chance.randbytes(size)).decode()
+        ids = [chance.randbytes(12).hex() for _ in range(size // 30)]
+        packed = msgspec.msgpack.encode([picture, *ids, f"{picture} {sample} {picture}", *ids])
+        assert Vault(environment={}).may_hold(packed)
+
+
+def test_a_declared_secret_is_seen_among_many_runs_that_are_none() -> None:
+    chance = random.Random(5)  # noqa: S311 a seed
+    value = "correct-horse-battery-staple-42"
+    vault = Vault(environment={"PASSWORD": value})
+    vault.declare("env:PASSWORD", None)
+    for size in (150, 900, 9000):
+        picture = base64.b64encode(chance.randbytes(size)).decode()
+        assert vault.may_hold(msgspec.msgpack.encode([picture, picture + value + picture]))
+        assert not vault.may_hold(msgspec.msgpack.encode([picture, picture + value[:-1]]))
+
+
 @pytest.mark.parametrize("text", TEXTS)
 def test_ordinary_text_is_left_alone(text: str) -> None:
     assert [] == list(leaks.find(text.encode()))
