@@ -12,7 +12,11 @@ NS_PER_MS = 1e6
 LIMIT = 1.0
 """Per cent."""
 SAVED = "saved"
-WAYS = {SAVED: "holdfast", "inserted": "one INSERT a step, our pragmas, WAL grown"}
+WAYS = {
+    SAVED: "holdfast",
+    "bounded": 'holdfast, durability="bounded"',
+    "inserted": "one INSERT a step, our pragmas, WAL grown",
+}
 
 Pair = tuple[float, float]
 
