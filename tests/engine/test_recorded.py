@@ -10,9 +10,8 @@ import pytest
 
 import holdfast
 from holdfast.model.journal import Saved
-from holdfast.store.codec import values
 from holdfast.testing.fakes import ManualClock
-from tests.engine.kit import Crash, Stage, World, moments
+from tests.engine.kit import RUN, Crash, Stage, World, moments
 
 
 def test_readings_are_the_same_on_a_replay_and_fresh_otherwise(stage: Stage, world: World) -> None:
@@ -192,7 +191,9 @@ def test_a_checkpoint_makes_what_came_before_durable(stage: Stage) -> None:
 
     saved = [e for e in stage.journal() if isinstance(e, Saved)]
     assert ["half way", None] == [e.mark.label for e in saved]
-    assert [{"n": [1]}, {"n": [1, 2]}] == [values.decode(e.state) for e in saved]
+    with stage.open() as store:
+        points = store.checkpoints(RUN)
+        assert [{"n": [1]}, {"n": [1, 2]}] == [store.restore(each.id)[1] for each in points]
     assert result == lives["checkpoint.saved"]
     assert all({"n": [1, 2]} == state for _, state in lives.values())
 

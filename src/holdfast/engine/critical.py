@@ -20,11 +20,13 @@ from holdfast.engine.faults import to_error, to_exception
 from holdfast.engine.losses import way
 from holdfast.engine.question import DIGEST_BYTES, Question
 from holdfast.engine.reading import Record
+from holdfast.engine.restore import held_at, rows_at
 from holdfast.engine.save import asked, keep
 from holdfast.engine.session import Session
 from holdfast.engine.takeback import TakeBack
-from holdfast.errors import RunStopped, StoreError, UsageError
+from holdfast.errors import Damaged, RunStopped, StoreError, UsageError
 from holdfast.model.branches import Undoing
+from holdfast.model.ids import point_id
 from holdfast.model.journal import (
     Aborted,
     Asked,
@@ -55,7 +57,7 @@ class Critical:
         self._raises = tuple(raises)
         self.effects: list[Taken] = []
         self._call: Call | None = None
-        self._before: bytes = b""
+        self._before: Record | None = None
         self._keys: list[str] = []
         self._token: Token[list[str] | None] | None = None
 
@@ -75,8 +77,7 @@ class Critical:
             raise self._abort_again(record, record.entry)
         else:
             session.replay(record)
-        assert isinstance(record.entry, Saved)
-        self._before = record.entry.state
+        self._before = record
         self._token = context.critical.set(self._keys)
         return self
 
@@ -115,12 +116,21 @@ class Critical:
         failpoint.reach("critical.aborting")
         session.writer.finish(ticket)
         failpoint.reach("critical.aborted")
-        before = session.reader.value(self._before)
-        assert isinstance(before, dict)
+        before = self._state_before()
         with session.state.lock:
             put_back(session.state.root, before)
         session.sections.restore({}, session.turn)
         self._take_back()
+
+    def _state_before(self) -> dict[Any, Any]:
+        """The state as it was when the section began."""
+        assert self._before is not None
+        at = self._before.row, self._before.index
+        if not isinstance(self._before.entry, Saved):  # Only a repair leaves something else there.
+            place = point_id(self._session.id, at)
+            raise Damaged(f"checkpoint {place}", "what a critical section began with is lost")
+        reader = self._session.reader
+        return held_at(reader, rows_at(reader, at), at)[0]
 
     def _abort_again(self, record: Record, entry: Aborted) -> Exception:
         """An earlier life aborted the section: finish that, and raise what it raised."""

@@ -16,6 +16,7 @@ from holdfast.engine.good import newest_good
 from holdfast.engine.outside import is_outside
 from holdfast.engine.points import Points
 from holdfast.engine.question import show
+from holdfast.errors import Damaged, NotStorable
 from holdfast.model.branches import RolledBack, Undoing
 from holdfast.model.ids import Point, branch_of, ranges
 from holdfast.model.journal import (
@@ -43,6 +44,7 @@ from holdfast.model.journal import (
 from holdfast.model.ledger import Opened
 from holdfast.model.run import Holder, RunBody, Status
 from holdfast.store.backends.base import JournalRow, RunRow
+from holdfast.store.codec import values
 from holdfast.store.reader import Placed, Reader, Run
 from holdfast.store.repair.rebuild import Keep
 from holdfast.store.repair.sift import Sifted
@@ -134,7 +136,23 @@ class Mender:
             replace(e, outside=ranges(iter(outside))) if isinstance(e, Based) else e
             for e in entries[-1:]
         ]
-        tail.add([*entries, *_open_turn(head.rest, good, life)], tail.next)
+        left = _open_turn(head.rest, good)
+        whole = [self._whole(run, e, at, life) if isinstance(e, Saved) else e for at, e in left]
+        tail.add([*entries, *whole], tail.next)
+
+    def _whole(self, run: Run, entry: Saved, at: Point, life: int) -> Entry:
+        """A checkpoint with all that it holds: what its change was made to is not there any more.
+
+        Where that cannot be read it is no point any more, only what the agent asked.
+        """
+        mark = _by(entry.mark, life)
+        if entry.state is not None:
+            return replace(entry, mark=mark)
+        try:
+            data = values.encode(self._points.at(run, at)[1], path="state")
+        except (Damaged, NotStorable):
+            return Noted(entry.call, values.encode(None))
+        return replace(entry, state=data, delta=None, mark=mark)
 
     def _standing(self, run: Run, good: Point, life: int) -> list[Entry]:
         """The state at a point, whole and in itself, under the entry that ended there."""
@@ -233,9 +251,9 @@ def _line(head: Sifted, every: dict[int, Sifted]) -> list[Placed]:
         each, end = every[each.branch.parent], each.branch.at
 
 
-def _open_turn(rest: Sequence[Placed], good: Point, life: int) -> list[Entry]:
+def _open_turn(rest: Sequence[Placed], good: Point) -> list[tuple[Point, Entry]]:
     """What was recorded after a point, as far as nothing is missing in between."""
-    found: list[Entry] = []
+    found: list[tuple[Point, Entry]] = []
     expected = good[0]
     for placed in rest:
         if placed.id < good[0]:
@@ -244,14 +262,11 @@ def _open_turn(rest: Sequence[Placed], good: Point, life: int) -> list[Entry]:
             break
         expected += 1
         for index, entry in enumerate(placed.row.entries):
-            if (placed.id, index) <= good:
-                continue
-            if isinstance(entry, Saved):
-                found.append(replace(entry, mark=_by(entry.mark, life)))
-            elif isinstance(entry, _RECORDED):
-                found.append(entry)
+            at = placed.id, index
+            if at > good and isinstance(entry, _RECORDED):
+                found.append((at, entry))
     if rest and rest[-1].id == expected - 1 and isinstance(rest[-1].row.entries[-1], Failed):
-        found.append(rest[-1].row.entries[-1])
+        found.append(((rest[-1].id, -1), rest[-1].row.entries[-1]))
     return found
 
 

@@ -10,11 +10,9 @@ end. Such an entry rides along with the next commit.
 import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any
 
-from holdfast.capture.tracked import plain
 from holdfast.engine import context
-from holdfast.engine.save import seal
+from holdfast.engine.save import hold
 from holdfast.engine.session import Session
 from holdfast.engine.validate import first_fault
 from holdfast.model.cadence import ASYNC, BOUND_S, DURABLE, Pace, never
@@ -29,7 +27,6 @@ from holdfast.policy.cadence import (
     is_timed,
     is_within_turns,
 )
-from holdfast.store.codec import values
 from holdfast.store.committer import Ticket
 
 _MOVING = nullcontext()
@@ -175,9 +172,7 @@ class Pacer:
             session.sections.capture()
             if first_fault(session.validators, session.state.root) is not None:
                 return
-            with session.state.lock:  # Change and hash are of the same moment.
-                mark = seal(session, session.state.root, began)
-                delta = session.state.delta()
+            mark, _, delta = hold(session, None, began)
         except Exception:  # noqa: BLE001 also what the user's `capture` raises
             return
         now, used, steps = session.clock.now(), session.used, session.steps
@@ -189,15 +184,11 @@ class Pacer:
         began = session.clock.monotonic()
         try:
             session.sections.capture()
-            with session.state.lock:
-                state: dict[Any, Any] = plain({name: session.state.root[name] for name in only})
-                data = values.encode(state, path="state")
-                mark = seal(session, state, began)
+            mark, state, delta = hold(session, only, began)
         except Exception:  # noqa: BLE001 as above
             return
         now, used, steps = session.clock.now(), session.used, session.steps
-        kept = session.reader.chunks.keep(data)
-        session.pend(Kept(turn, now, mark, why, None, used, steps, only, kept))
+        session.pend(Kept(turn, now, mark, why, delta, used, steps, only, state))
 
     def _progress(self) -> Progress:
         session = self._session

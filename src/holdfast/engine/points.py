@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from holdfast.capture.diff import Change, diff
 from holdfast.engine.good import offering
-from holdfast.engine.restore import PrunedAway, is_there, plain_at, rows_at
+from holdfast.engine.restore import PrunedAway, held_at, is_there, rows_at
 from holdfast.engine.roots import examine
 from holdfast.engine.seek import rows_from_turn
 from holdfast.errors import Damaged, UnknownCheckpoint
@@ -117,12 +117,7 @@ class Points:
         upgrades, lost = registry.upgrades, dict[str, str]()
 
         def read() -> Any:  # noqa: ANN401 the user's own
-            held = entry.state if isinstance(entry, Saved | Kept) else None
-            if held is not None:
-                return self._reader.value(held)
-            found = plain_at(self._reader, rows, point if isinstance(entry, Kept) else None)
-            assert found is not None
-            state, missing = found
+            state, missing = held_at(self._reader, rows, point)
             lost.update((str(name), str(error)) for name, error in missing.items())
             return state
 
@@ -321,9 +316,7 @@ def _places(placed: Placed) -> Iterator[tuple[int, Place]]:
 
 def _bytes_of(entry: Place) -> bytes:
     """What a point added to the store."""
-    if isinstance(entry, Saved):
-        return entry.state
-    whole = entry.state if isinstance(entry, Kept) else None
+    whole = entry.state if isinstance(entry, Saved | Kept) else None
     return whole or entry.delta or b""
 
 

@@ -1,7 +1,7 @@
 """The state at a point of a run: the newest base before it, and the changes since."""
 
 import contextlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -24,6 +24,7 @@ from holdfast.model.journal import (
     Pruned,
     Resumed,
     Row,
+    Saved,
     TurnEnded,
 )
 from holdfast.model.sections import Declared, Section
@@ -57,13 +58,33 @@ def state_at(
     return None if found is None else _build(found)
 
 
-def plain_at(
-    reader: Reader, rows: Iterable[Placed], point: Point | None = None
-) -> tuple[dict[Any, Any], dict[str, HoldfastError]] | None:
-    """The same state in plain containers, for who only looks at it, and what was lost of it."""
-    found = _saves_at(reader, rows, point)
-    if found is None:
-        return None
+def held_at(
+    reader: Reader, rows: Sequence[Placed], point: Point
+) -> tuple[dict[Any, Any], dict[Any, HoldfastError]]:
+    """What the point at which `rows` end holds, in plain containers, and what was lost of it.
+
+    That is the state there; of a snapshot, its sections.
+    """
+    entry = rows[-1].row.entries[point[1]]
+    if not isinstance(entry, Saved | Kept):
+        return _plain(reader, _saves_at(reader, rows))
+    if entry.state is not None:
+        held = reader.value(entry.state)
+        assert isinstance(held, dict)
+        return held, {}
+    state, lost = _plain(reader, _saves_at(reader, rows, point), entry.only)
+    if entry.only is None:
+        return state, lost
+    return (
+        {name: state[name] for name in entry.only if name in state},
+        {name: lost[name] for name in entry.only if name in lost},
+    )
+
+
+def _plain(
+    reader: Reader, found: "_Saves | None", only: Collection[str] | None = None
+) -> tuple[dict[Any, Any], dict[Any, HoldfastError]]:
+    assert found is not None, "a point is the end of a turn, or stands in one"
     root, lost = read(
         found.start[0],
         [data for data, _ in found.deltas],
@@ -72,7 +93,8 @@ def plain_at(
         aside=reader.chunks,
         ready=found.sources.ready,
     )
-    _refuse_lost(lost, found.may_lack)
+    needed = {name: lost[name] for name in lost if only is None or name in only}
+    _refuse_lost(needed, found.may_lack)
     return root, lost
 
 
@@ -110,7 +132,7 @@ def _saves_at(
                 case Resumed() | Forked() | Settled():
                     left = []  # The new life runs the open turn from its start.
                     deltas += _change(entry, at)  # What was changed where a branch began.
-                case LoopLeft() | Kept():
+                case LoopLeft() | Kept() | Saved():
                     left += _change(entry, at)
                     if point == at:
                         return _loaded(base, [*deltas, *left], may_lack, sources)
@@ -276,7 +298,7 @@ class Sources:
 _change_in = attrgetter("delta")
 _SAVES: Mapping[type[Entry], Callable[[Entry], bytes | None]] = {
     Based: attrgetter("state"),
-    **dict.fromkeys((TurnEnded, LoopLeft, Kept, Finished, Forked, Settled), _change_in),
+    **dict.fromkeys((TurnEnded, LoopLeft, Kept, Saved, Finished, Forked, Settled), _change_in),
 }
 
 

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from holdfast.capture.digest import digest
 from holdfast.engine.question import Question
 from holdfast.engine.reading import Record
@@ -55,23 +57,43 @@ def keep(
         msg = f"run.checkpoint(only=…) takes the names of sections, not {only!r}"
         raise UsageError(msg)
     sections = [only] if isinstance(only, str) else None if only is None else list(only)
-    with session.state.lock:  # No thread of the run changes what is hashed after it was encoded.
-        # The tracked containers themselves: they know the digests of all that has not changed.
-        state = _sections(session.state.root, sections)
-        data = values.encode(state, path="state")
-        mark = seal(session, state, began, label)
-    entry = Saved(
-        call,
-        session.turn,
-        session.clock.now(),
-        mark,
-        sections,
-        session.reader.chunks.keep(data),
-        session.used,
-        session.steps,
-    )
+    is_own = not session.is_side()
+    mark, state, delta = hold(session, sections, began, label, is_own=is_own)
+    now, used, steps = session.clock.now(), session.used, session.steps
+    entry = Saved(call, session.turn, now, mark, sections, state, used, steps, delta)
     session.book.received(call.scope)
     return session.record(entry)
+
+
+def hold(
+    session: Session,
+    only: list[str] | None,
+    began: float,
+    label: str | None = None,
+    *,
+    is_own: bool = True,
+) -> tuple[Mark, bytes | None, bytes | None]:
+    """What a checkpoint says of itself; then all that it holds, or what changed.
+
+    What changed, and whoever asks writes it before the next change is taken. Only the agent's own
+    line can promise that; where it `is_own` not, or where a section that is not asked for cannot
+    be stored now, it is all of what was asked for.
+    """
+    with session.state.lock:  # What is hashed and what is written are of the same moment.
+        # The tracked containers themselves: they know the digests of all that has not changed.
+        held = _sections(session.state.root, only)
+        mark = seal(session, held, began, label)
+        state = delta = None
+        try:
+            if is_own:
+                delta = session.state.delta()
+        except UsageError:
+            if only is None:
+                raise
+            is_own = False
+        if not is_own:
+            state = session.reader.chunks.keep(values.encode(held, path="state"))
+    return replace(mark, blocked_s=session.clock.monotonic() - began), state, delta
 
 
 def seal(session: Session, state: object, began: float, label: str | None = None) -> Mark:

@@ -46,6 +46,7 @@ from holdfast.model.journal import (
     LoopLeft,
     Noted,
     Raised,
+    Saved,
     Scope,
     Streamed,
     TurnEnded,
@@ -68,7 +69,7 @@ if TYPE_CHECKING:
 else:
     asyncio = OnDemand("asyncio")
 
-_CHANGES = frozenset({TurnEnded, LoopLeft, Kept})
+_CHANGES = frozenset({TurnEnded, LoopLeft, Kept, Saved})
 
 MOVED = Told(moved=True)
 

@@ -249,13 +249,11 @@ class _Moving:
                     Range(self.row(each.first), self.row(each.last)) for each in entry.outside
                 ]
                 return replace(entry, state=self._save(entry.state), outside=outside)
-            case TurnEnded() | Kept():
+            case TurnEnded() | Kept() | Saved():
                 mark = entry.mark and replace(entry.mark, life=self.row(entry.mark.life))
                 return replace(entry, delta=entry.delta and self._save(entry.delta), mark=mark)
             case LoopLeft() | Finished() | Forked() | Settled():
                 return replace(entry, delta=entry.delta and self._save(entry.delta))
-            case Saved():
-                return replace(entry, mark=replace(entry.mark, life=self.row(entry.mark.life)))
             case _:
                 return entry
 

@@ -179,8 +179,10 @@ class Based(msgspec.Struct, frozen=True, array_like=True, tag=10):
 
 
 class Saved(msgspec.Struct, frozen=True, array_like=True, tag=11):
-    """A checkpoint the agent asked for in the middle of a turn: the state, or the sections `only`.
+    """A checkpoint the agent asked for in the middle of a turn: of the state, or sections `only`.
 
+    `delta` is what was changed since the save before. Where another thread or task asked, or a
+    section that was not asked for cannot be stored, `state` is all that was asked for instead.
     `used` and `steps` are as in `TurnEnded`.
     """
 
@@ -189,16 +191,17 @@ class Saved(msgspec.Struct, frozen=True, array_like=True, tag=11):
     at: float
     mark: Mark
     only: list[str] | None
-    state: bytes
+    state: bytes | None
     used: Usage
     steps: int
+    delta: bytes | None = None
 
 
 class Kept(msgspec.Struct, frozen=True, array_like=True, tag=50):
     """A checkpoint that the cadence asked for in the middle of a turn; `why` says which rule.
 
-    `delta` is what the turn has changed since its start, or since the one before; of a snapshot
-    `state` holds the sections `only` instead. `used` and `steps` are as in `TurnEnded`.
+    `delta` is what the turn has changed since its start, or since the save before; of a snapshot
+    `state` may hold the sections `only` instead. `used` and `steps` are as in `TurnEnded`.
     """
 
     turn: int

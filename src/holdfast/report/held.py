@@ -48,7 +48,8 @@ def bytes_of(entries: Iterable[Entry]) -> Counter[str]:
                 found["change"] += length(entry.delta or b"")
                 found["snapshot"] += length(entry.state or b"")
             case Saved():
-                found["whole" if entry.only is None else "snapshot"] += length(entry.state)
+                found["change"] += length(entry.delta or b"")
+                found["whole" if entry.only is None else "snapshot"] += length(entry.state or b"")
             case Based():
                 found["whole"] += length(entry.state)
             case _:

@@ -37,7 +37,7 @@ def saved(event: Event, entry: Save, began: float | None) -> Event:
                 bytes=length(entry.delta or b""),
             )
         case Saved():
-            bytes_ = length(entry.state)
+            bytes_ = length(entry.state or entry.delta or b"")
             label = entry.mark.label
             return replace(event, kind="checkpoint", at=when(entry.at), name=label, bytes=bytes_)
         case Kept():

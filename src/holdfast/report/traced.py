@@ -133,8 +133,8 @@ def checkpointed(run: str, entry: Save, at: Point, parent: Point | None) -> dict
     mark = entry.mark
     assert mark is not None, "only what has a name is told"
     only = None if isinstance(entry, TurnEnded) else entry.only
-    held = entry.state if isinstance(entry, Saved) else entry.delta
-    if isinstance(entry, Kept):
+    held = entry.delta
+    if isinstance(entry, Saved | Kept):
         held = entry.state or entry.delta
     told: dict[str, Value] = {
         "holdfast.checkpoint.id": point_id(run, at),

@@ -9,7 +9,7 @@ import msgspec
 from msgspec.msgpack import Ext
 
 from holdfast.errors import Damaged
-from holdfast.model.journal import Answer, Happened, Kept, LoopLeft, Row, TurnEnded
+from holdfast.model.journal import Answer, Happened, Kept, LoopLeft, Row, Saved, TurnEnded
 from holdfast.store.backends.cuts import Cut
 from holdfast.store.chunks import is_reference
 from holdfast.store.codec import wire
@@ -40,7 +40,7 @@ def cuttable(body: bytes) -> list[Cut]:
     try:
         for index, entry in enumerate(_decode_row(open_frame(body, "")).entries):
             kind = type(entry)  # Asked for by the thousand: a `match` takes three times as long.
-            if kind is TurnEnded or kind is LoopLeft or kind is Kept:
+            if kind is TurnEnded or kind is LoopLeft or kind is Kept or kind is Saved:
                 _take_saved(found, index, entry.delta)  # type: ignore[union-attr]
             elif kind is Answer or kind is Happened:
                 _take_answer(found, index, entry.value)  # type: ignore[union-attr,arg-type]

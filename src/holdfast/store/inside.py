@@ -80,9 +80,13 @@ def states_of(entry: journal.Entry) -> Iterator[tuple[str, bytes]]:
     match entry:
         case journal.Based():
             yield "base of the state", entry.state
-        case journal.TurnEnded() | journal.LoopLeft() | journal.Kept() | journal.Finished() if (
-            entry.delta is not None
-        ):
+        case (
+            journal.TurnEnded()
+            | journal.LoopLeft()
+            | journal.Kept()
+            | journal.Saved()
+            | journal.Finished()
+        ) if entry.delta is not None:
             yield "change of the state", entry.delta
         case branches.Forked() | branches.Settled() if entry.delta is not None:
             yield "change of the state", entry.delta
