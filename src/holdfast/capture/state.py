@@ -4,13 +4,14 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from itertools import chain, repeat
 from threading import RLock
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Final, Self, TypeVar, cast
 from weakref import ref
 
 from holdfast import errors
 from holdfast.capture import wire
 from holdfast.capture.adopt import Adoption, shifted
 from holdfast.capture.check import Mirror
+from holdfast.capture.ended import Ended
 from holdfast.capture.fixed import Value
 from holdfast.capture.insert import blank
 from holdfast.capture.leaves import Leaves, Now, Saved, changeable, see
@@ -86,6 +87,10 @@ class State:
             if secrets != self._hashed_with:
                 self._hashed_with = secrets
                 forget_digests(self.root)
+
+    def end(self, run: str) -> None:
+        """The run has ended here: from now on, changes are refused; reading goes on."""
+        self._tracker.lock = cast("RLock", Ended(self._tracker.lock, run))
 
     def where(self, value: object) -> str:
         """Find the path of a container or leaf, such as `state["messages"][3]`."""

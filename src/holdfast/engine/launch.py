@@ -371,6 +371,7 @@ class Launcher:
     def end(self, session: Session) -> None:
         """Let the run go: another process may take it at once."""
         session.is_over = True
+        session.state.end(session.id)
         self._opened.leases.give(session.writer.run.row.no)
 
     def holder(self) -> Holder:
