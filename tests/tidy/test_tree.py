@@ -49,6 +49,12 @@ def _walk(folder: Path) -> Iterator[Path]:
             yield path
 
 
+def test_no_store_is_kept_but_the_golden_ones() -> None:
+    found = {path.relative_to(ROOT) for path in files() if path.name == "store.db"}
+
+    assert {Path("tests/golden")} == {path.parents[-3] for path in found}
+
+
 @pytest.mark.parametrize("what", OF_ONE_MACHINE)
 def test_no_file_knows_the_machine_it_was_written_on(what: str) -> None:
     found = [
