@@ -5,12 +5,21 @@ import sqlite3
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from holdfast.clock import SystemClock
 from holdfast.errors import Damaged
 from holdfast.model.ids import row_id
 from holdfast.store.backends.base import JournalRow
-from holdfast.store.backends.packs import CACHE_PACKS, OpenPacker, Packs, make, unpack, write
+from holdfast.store.backends.packs import (
+    CACHE_PACKS,
+    Around,
+    OpenPacker,
+    Packs,
+    make,
+    unpack,
+    write,
+)
 from holdfast.store.backends.schema import TABLES
 from holdfast.store.backends.sqlite import SqliteRecords
 from holdfast.store.chain import check_row, row_mac
@@ -90,6 +99,35 @@ def test_packing_again_what_is_packed_only_clears_what_is_loose(link: sqlite3.Co
     assert (0,) == link.execute("SELECT count(*) FROM j").fetchone()
     assert rows == list(Packs(OpenPacker()).rows(link, rows[0].id, rows[-1].id))
     link.close()
+
+
+class Forgetful(OpenPacker):
+    """A packer that reads back other rows than it was given."""
+
+    def unpack(self, first: int, last: int, body: bytes, around: Around) -> list[JournalRow]:
+        return [replace(row, body=b"other") for row in super().unpack(first, last, body, around)]
+
+
+def test_a_pack_that_does_not_read_back_is_refused_and_its_rows_stay(tmp_path: Path) -> None:
+    records = SqliteRecords(tmp_path, SystemClock())
+    records.commit([create(b"a")])
+    records.commit([append(1, journal_row(1, n)) for n in range(1, 4)])
+    rows = records.rows(row_id(1, 0), row_id(1, 3))
+    records.pack_with(Forgetful())
+
+    with pytest.raises(Damaged, match=r"pack 0x100000004 .*does not read back as it was written"):
+        records.commit([append(1, journal_row(1, 4), pack_from=row_id(1, 0))])
+    with pytest.raises(Damaged, match="does not read back"):  # Its writer is not used again.
+        records.commit([append(1, journal_row(1, 4))])
+    records.close()
+
+    with tampering(tmp_path) as link:
+        assert (0,) == link.execute("SELECT count(*) FROM pack").fetchone()
+        assert [row.id for row in rows] == [id_ for (id_,) in link.execute("SELECT id FROM j")]
+    again = SqliteRecords(tmp_path, SystemClock())
+    assert rows == again.rows(row_id(1, 0), row_id(1, 4))
+    assert [row_id(1, 4)] == again.commit([append(1, journal_row(1, 4), pack_from=row_id(1, 0))])
+    again.close()
 
 
 def test_rows_before_a_gap_are_not_packed_with_those_behind_it(link: sqlite3.Connection) -> None:
