@@ -133,13 +133,56 @@ def test_an_unexpected_error_is_one_line_unless_its_traceback_is_asked_for(
     assert bool(wish) == ("Traceback" in err)
 
 
-def test_a_reader_that_has_seen_enough_is_no_error(history: Shop) -> None:
+@pytest.mark.parametrize(
+    ("words", "gone"),
+    [
+        (["runs"], "stdout"),
+        (["show", "run-42"], "stdout"),
+        (["show", "run-42", "--json"], "stdout"),
+        (["show", "--help"], "stdout"),
+        (["show", "no-such-run"], "stderr"),
+        (["show", "--no-such-option"], "stderr"),
+    ],
+)
+def test_a_reader_that_has_seen_enough_is_no_error(
+    history: Shop, words: list[str], gone: str
+) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | {gone: write}
+
+    ended = subprocess.run(
+        [sys.executable, "-m", "holdfast", *words],
+        cwd=history.folder,
+        env=history.environment({}),
+        text=True,
+        check=False,
+        **streams,
+    )
+    os.close(write)
+
+    assert 141 == ended.returncode
+    assert not ended.stdout
+    assert not ended.stderr
+
+
+def test_an_error_behind_a_result_that_nobody_reads_is_silent_too(history: Shop) -> None:
+    failing = history.folder / "failing.py"
+    failing.write_text(
+        "import sys\n"
+        "from holdfast.cli import main as cli\n"
+        "def invoke(words):\n"
+        "    cli.put('a result')\n"
+        "    raise cli.errors.UsageError('and an error')\n"
+        "cli._invoke = invoke\n"
+        "sys.exit(cli.main([]))\n",
+        encoding="utf-8",
+    )
     read, write = os.pipe()
     os.close(read)
 
     ended = subprocess.run(
-        [sys.executable, "-m", "holdfast", "show", "run-42", "--json"],
-        cwd=history.folder,
+        [sys.executable, str(failing)],
         env=history.environment({}),
         stdout=write,
         stderr=subprocess.PIPE,

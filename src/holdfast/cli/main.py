@@ -101,6 +101,18 @@ def main(args: Sequence[str] | None = None) -> int:
     """Run a command line; returns the exit status."""
     words = sys.argv[1:] if args is None else list(args)
     try:
+        return _told(words)
+    except BrokenPipeError:
+        # Whoever read what we said has seen enough; keep Python from flushing into it once more.
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        for stream in (sys.stdout, sys.stderr):
+            os.dup2(nowhere, stream.fileno())
+        return EXIT_BROKEN_PIPE
+
+
+def _told(words: list[str]) -> int:
+    """Run a command line; an error is told to the person who gave it."""
+    try:
         # What is shown to people are references; a run that is carried out gets the values.
         with guarded(Guard(resolves=False)):
             status = _invoke(words)
@@ -108,9 +120,7 @@ def main(args: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except BrokenPipeError:
-        # Whoever read our output has seen enough; keep Python from flushing into it once more.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return EXIT_BROKEN_PIPE
+        raise
     except Exception as error:  # noqa: BLE001 the one place where every error ends
         return _explain(error)
     return status
