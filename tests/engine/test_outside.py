@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import holdfast
-from tests.engine.kit import Crash, Stage, World
+from tests.engine.kit import RUN, Crash, Stage, World
 
 
 def in_thread(fn: Callable[[], Any]) -> Any:  # noqa: ANN401 what `fn` gives
@@ -106,6 +106,61 @@ def test_an_effect_in_a_thread_that_lost_the_run_is_refused_with_the_remedies(
     assert "o1#1" == carried
     assert ["o1"] == world.asked
     assert 1 == stage.kinds().count("Happened")
+
+
+@pytest.mark.parametrize(
+    ("named", "call"),
+    [
+        ("run.checkpoint", lambda run: run.checkpoint("kept")),
+        ("run.now", lambda run: run.now()),
+        ("run.uuid", lambda run: run.uuid()),
+        ("run.random", lambda run: run.random()),
+        ("run.ask", lambda run: run.ask("Well?")),
+        ("run.critical", lambda run: run.critical().__enter__()),
+        ("budget usd", lambda run: run.budget("usd", 10).spend(1)),
+        ("len", lambda run: run.call(len, "four")),
+    ],
+)
+def test_a_method_of_the_run_in_a_bare_thread_is_refused_and_says_how_to_start_one(
+    stage: Stage, named: str, call: Callable[[holdfast.Run], Any]
+) -> None:
+    @holdfast.agent
+    def agent(run: holdfast.Run) -> None:
+        raise in_thread(lambda: call(run))
+
+    error = stage.fault(agent)
+
+    assert isinstance(error, holdfast.NotInRun)
+    assert str(error).startswith(f"{named} was called from a thread")
+    assert f"run {RUN}; start the thread with `run.wrap(fn)`" in str(error)
+    assert ".bare" not in str(error)
+
+
+def test_a_method_of_another_run_is_refused(stage: Stage) -> None:
+    theirs: list[holdfast.Run] = []
+
+    @holdfast.agent
+    def first(run: holdfast.Run) -> None:
+        theirs.append(run)
+
+    @holdfast.agent
+    def second(run: holdfast.Run) -> None:
+        theirs[0].checkpoint()
+
+    stage.live(first, id="first")
+    error = stage.fault(second, id="second")
+
+    assert isinstance(error, holdfast.NotInRun)
+    assert "first" == error.run
+
+
+def test_a_thread_that_carries_the_run_may_save_it(stage: Stage) -> None:
+    @holdfast.agent
+    def agent(run: holdfast.Run) -> str:
+        return str(in_thread(run.wrap(lambda: run.checkpoint("kept"))))
+
+    assert RUN in stage.live(agent)
+    assert 1 == stage.kinds().count("Saved")
 
 
 def test_bare_does_it_on_purpose_without_a_record(stage: Stage, world: World) -> None:

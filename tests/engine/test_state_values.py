@@ -12,6 +12,7 @@ import pathlib
 import socket
 import uuid
 import zoneinfo
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import msgspec
@@ -20,7 +21,7 @@ import pydantic
 import pytest
 
 import holdfast
-from tests.engine.kit import Crash, Stage, World
+from tests.engine.kit import RUN, Crash, Stage, World
 
 
 @holdfast.register
@@ -352,3 +353,32 @@ def test_subclasses_of_containers_are_refused_by_name(stage: Stage) -> None:
         assert isinstance(error, holdfast.NotStorable)
         assert 'state["x"]: ' in str(error)
         assert kind in str(error)
+
+
+def _assigned(run: holdfast.Run) -> None:
+    run.state = {"n": 2}  # type: ignore[assignment]  # the mistake that is tried
+
+
+def _deleted(run: holdfast.Run) -> None:
+    del run.state
+
+
+@pytest.mark.parametrize("mistake", [_assigned, _deleted])
+def test_a_state_that_is_to_be_replaced_says_how_to_change_it(
+    stage: Stage, mistake: Callable[[holdfast.Run], None]
+) -> None:
+    @holdfast.agent
+    def agent(run: holdfast.Run) -> list[object]:
+        run.state["n"] = 1
+        try:
+            mistake(run)
+        except AttributeError as error:
+            return [type(error).__name__, str(error), dict(run.state)]
+        return []
+
+    kind, said, state = stage.live(agent)
+
+    assert "StateReplaced" == kind
+    assert f"the state of run {RUN} cannot be replaced" in said
+    assert "`run.state.clear(); run.state.update(...)`" in said
+    assert {"n": 1} == state

@@ -17,7 +17,7 @@ from holdfast.engine.faults import to_exception
 from holdfast.engine.question import DIGEST_BYTES, Question
 from holdfast.engine.reading import key_of
 from holdfast.engine.session import Frame, Session
-from holdfast.errors import BudgetSpent, NestedCall, UsageError
+from holdfast.errors import BudgetSpent, NestedCall, NotInRun, UsageError
 from holdfast.model.journal import Asked, Call, Noted, Raised
 from holdfast.model.ledger import Spent
 from holdfast.policy.standing import Standing
@@ -82,8 +82,10 @@ class Budget:
 
     def _frame(self) -> Frame:
         frame = context.frame.get()
-        if frame is None or frame.session is not self._session or frame.call:
-            raise NestedCall("a budget", frame.function if frame and frame.call else "other code")
+        if frame is None or frame.session is not self._session:
+            raise NotInRun(f"budget {self.name}", self._session.id)
+        if frame.call:
+            raise NestedCall(f"budget {self.name}", frame.function)
         return frame
 
     def _spend(self, call: Call, amount: Decimal, what: str | None, *, is_done: bool) -> Decimal:

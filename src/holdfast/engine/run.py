@@ -16,7 +16,7 @@ from collections.abc import (
     Sequence,
 )
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Never, NoReturn, ParamSpec, TypeVar, cast, overload
 
 from holdfast import failpoint
 from holdfast.capture.tracked import TrackedDict, plain
@@ -30,7 +30,7 @@ from holdfast.engine.question import Shape, name_of, unfold
 from holdfast.engine.save import save
 from holdfast.engine.session import Frame, Session
 from holdfast.engine.turns import Loops, Turns
-from holdfast.errors import NestedCall, NotInRun
+from holdfast.errors import NestedCall, NotInRun, StateReplaced
 from holdfast.model.journal import Usage
 from holdfast.model.limits import Retry
 from holdfast.model.sections import Part
@@ -79,6 +79,14 @@ class Run:
     def state(self) -> TrackedDict:
         """The durable values of the run: ordinary dicts and lists that know what changed."""
         return self._session.state.root
+
+    @state.setter
+    def state(self, value: Never) -> NoReturn:  # noqa: ARG002 what was to be the state
+        raise StateReplaced(self.id)
+
+    @state.deleter
+    def state(self) -> NoReturn:
+        raise StateReplaced(self.id)
 
     def turns(self) -> Turns:
         """The rounds of the agent's loop: `for turn in run.turns()`, or `async for`.
@@ -320,8 +328,10 @@ class Run:
 
     def _own(self, name: str) -> None:
         here = context.frame.get()
-        if here is None or here.session is not self._session or here.call:
-            raise NestedCall(name, here.function if here and here.call else "other code")
+        if here is None or here.session is not self._session:
+            raise NotInRun(name, self.id)
+        if here.call:
+            raise NestedCall(name, here.function)
 
     def _note(self, name: str, fresh: object) -> object:
         return self._session.note(context.frame.get(), name, fresh)
@@ -329,7 +339,7 @@ class Run:
     def _here(self, name: str) -> Frame:
         here = context.frame.get()
         if here is None or here.session is not self._session:
-            raise NotInRun(name)
+            raise NotInRun(name, self.id)
         return here
 
     def __repr__(self) -> str:

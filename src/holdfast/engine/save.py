@@ -9,7 +9,7 @@ from holdfast.capture.digest import digest
 from holdfast.engine.question import Question
 from holdfast.engine.reading import Record
 from holdfast.engine.session import Frame, Session
-from holdfast.errors import NestedCall, UsageError
+from holdfast.errors import NestedCall, NotInRun, UsageError
 from holdfast.model.ids import point_id
 from holdfast.model.journal import Call, Mark, Saved
 from holdfast.policy.parameters import asked_of
@@ -41,8 +41,10 @@ def save(
 
 def asked(session: Session, frame: Frame | None, question: Question) -> tuple[Call, Record | None]:
     """Which checkpoint of the agent's own code this is, and what the journal holds of it."""
-    if frame is None or frame.session is not session or frame.inside is not None:
-        raise NestedCall(question.name, frame.function if frame else "other code")
+    if frame is None or frame.session is not session:
+        raise NotInRun(question.name, session.id)
+    if frame.inside is not None:
+        raise NestedCall(question.name, frame.function)
     return session.ask(question, frame)
 
 

@@ -29,7 +29,7 @@ from holdfast.engine.restore import Sources
 from holdfast.engine.sections import Sections
 from holdfast.engine.timed import Limit
 from holdfast.engine.validate import Validator, first_fault
-from holdfast.errors import Diverged, InDoubt, InvalidState, NestedCall, UsageError
+from holdfast.errors import Diverged, InDoubt, InvalidState, NestedCall, NotInRun, UsageError
 from holdfast.model.ids import Point
 from holdfast.model.journal import (
     ENDED,
@@ -370,8 +370,10 @@ class Session:
 
     def note(self, frame: "Frame | None", name: str, value: object) -> object:
         """A reading that is recorded with the next commit: the recorded one if there is one."""
-        if frame is None or frame.session is not self or frame.inside is not None:
-            raise NestedCall(name, frame.function if frame and frame.inside else "other code")
+        if frame is None or frame.session is not self:
+            raise NotInRun(name, self.id)
+        if frame.inside is not None:
+            raise NestedCall(name, frame.function)
         call, record = self.ask(Question(name, b"", [], {}), frame)
         if record is not None:
             return self.replay(record)

@@ -2,7 +2,7 @@
 
 HoldfastError
 ├── UsageError                 what the program or the operator asked for cannot be done as asked
-│   ├── NotInRun               an effect was called outside a run while a run is active
+│   ├── NotInRun               an effect or a method of a run was called outside the run
 │   ├── NestedCall             an effect inside a step or effect, or a run inside a run
 │   ├── WrongLoop              `store.run` under a running event loop, or an async agent run as sync
 │   ├── NotStorable            a value whose type Holdfast does not know
@@ -10,6 +10,7 @@ HoldfastError
 │   ├── ChangedInCall          a step or effect changed its arguments or the state
 │   ├── ChangedOutside         a value was changed through a name the state does not see
 │   ├── RestoreFailed          an attached object could not be filled from its section
+│   ├── StateReplaced          `run.state` was assigned or deleted
 │   ├── StreamOpen             an effect while the code that calls it reads an unfinished answer
 │   ├── StreamReset            a stream that is being read was begun anew
 │   ├── UnknownStream          the run has no stream of that name
@@ -26,6 +27,7 @@ HoldfastError
 │   ├── SecretMissing          a reference to a secret that has no value here
 │   ├── BadConfig              a configuration value that cannot be read
 │   ├── BadCase                a case for the advisor that cannot be meant as written
+│   ├── FolderTaken            a new store was to be made among other files
 │   └── Unsupported            this platform or file system is refused
 ├── RunStopped                 a run cannot go on by itself; sticky: the run raises it until it ends
 │   ├── RunFailed              the run ended with an error
@@ -115,6 +117,7 @@ from holdfast.errors.usage import (
     BadConfig,
     ChangedInCall,
     ChangedOutside,
+    FolderTaken,
     NestedCall,
     NotInRun,
     NotStorable,
@@ -123,6 +126,7 @@ from holdfast.errors.usage import (
     RunErased,
     SecretFound,
     SecretMissing,
+    StateReplaced,
     StreamOpen,
     StreamReset,
     UnknownAgent,
@@ -153,6 +157,7 @@ __all__ = [
     "Expired",
     "ExportDamaged",
     "Fenced",
+    "FolderTaken",
     "HoldfastError",
     "InDoubt",
     "InvalidState",
@@ -176,6 +181,7 @@ __all__ = [
     "RunStopped",
     "SecretFound",
     "SecretMissing",
+    "StateReplaced",
     "StepError",
     "StoreBusy",
     "StoreChanged",

@@ -8,21 +8,24 @@ class UsageError(HoldfastError):
 
 
 class NotInRun(UsageError):
-    """An effect was called outside a run while a run is active in this process."""
+    """An effect was called outside a run while one is active, or a run's method from elsewhere."""
 
-    remedy = (
-        "carry the run into the thread with `run.wrap(fn)`, "
-        "or call `.bare(...)` to do the effect on purpose without a record"
-    )
+    remedy = "start the thread with `run.wrap(fn)`, which carries the run into it"
 
-    def __init__(self, function: str) -> None:
-        super().__init__(function)
-        self.function = function
+    def __init__(self, function: str, run: str | None = None) -> None:
+        super().__init__(function, run)
+        self.function, self.run = function, run
 
     def __str__(self) -> str:
+        if self.run is None:
+            return (
+                f"effect {self.function} was called from a thread that belongs to no run "
+                f"while a run is active in this process; {self.remedy}; "
+                "or call `.bare(...)` to do the effect on purpose without a record"
+            )
         return (
-            f"effect {self.function} was called from a thread that belongs to no run "
-            f"while a run is active in this process; {self.remedy}"
+            f"{self.function} was called from a thread or from code that does not belong "
+            f"to run {self.run}; {self.remedy}"
         )
 
 
@@ -37,6 +40,19 @@ class NestedCall(UsageError):
 
     def __str__(self) -> str:
         return f"{self.inner} was called inside {self.outer}; {self.remedy}"
+
+
+class StateReplaced(UsageError, AttributeError):
+    """`run.state` was assigned or deleted, but it is one object from the run's start to its end."""
+
+    remedy = "change what it holds: `run.state.clear(); run.state.update(...)`"
+
+    def __init__(self, run: str) -> None:
+        super().__init__(run)
+        self.run = run
+
+    def __str__(self) -> str:
+        return f"the state of run {self.run} cannot be replaced or deleted; {self.remedy}"
 
 
 class StreamOpen(UsageError):
@@ -290,6 +306,22 @@ class BadCase(UsageError):
 
     def __str__(self) -> str:
         return f"{self.what}: {self.why}; {self.remedy}"
+
+
+class FolderTaken(UsageError):
+    """A new store was to be made in a folder that holds other files."""
+
+    remedy = "name a folder of the store's own, one that is empty or not there yet"
+
+    def __init__(self, path: str, found: str) -> None:
+        super().__init__(path, found)
+        self.path, self.found = path, found
+
+    def __str__(self) -> str:
+        return (
+            f"{self.path} is no store and holds other files ({self.found}), "
+            f"so none is made there; {self.remedy}"
+        )
 
 
 class Unsupported(UsageError):
