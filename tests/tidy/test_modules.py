@@ -41,6 +41,11 @@ def test_nothing_is_left_for_later(module: Module) -> None:
     assert [] == re.findall(r"\b(?:TO" + r"DO|FIX" + r"ME|XXX)\b.*", module.text)
 
 
+@each_module
+def test_what_the_type_checker_is_not_to_see_has_a_reason_in_words(module: Module) -> None:
+    assert [] == re.findall(r".*# type: ignore(?:\[[^\]]*\])?\s*$", module.text, re.MULTILINE)
+
+
 @pytest.mark.parametrize(
     "module",
     [module for module in modules() if module.name.endswith("__init__.py")],

@@ -141,7 +141,7 @@ class TrackedDict(dict[Any, Any]):
         finally:
             tracker.lock.release()
 
-    def __ior__(self, other: Value, /) -> Self:  # type: ignore[misc]
+    def __ior__(self, other: Value, /) -> Self:  # type: ignore[misc]  # the stub of `|` takes dicts alone
         self.update(other)
         return self
 

@@ -48,7 +48,7 @@ def is_fixed(value: object) -> bool:
     if kind in _FIXED or isinstance(value, Enum):
         return True
     if kind is tuple or kind is frozenset:
-        return all(map(is_fixed, value))  # type: ignore[call-overload]
+        return all(map(is_fixed, value))  # type: ignore[call-overload]  # a tuple or a frozenset, as asked above
     names = _frozen_fields(kind)
     if names is not None:
         return all(is_fixed(getattr(value, name, None)) for name in names)

@@ -15,7 +15,7 @@ def gaps_in(root: Node) -> Iterator[tuple[str, str]]:
     seen = {id(root)}
     while stack:
         node, path, section = stack.pop()
-        for key, value in entries(node):  # type: ignore[arg-type]
+        for key, value in entries(node):  # type: ignore[arg-type]  # only Nodes are put on the stack
             place, name = path + step(key), section or str(key)
             if type(value) in KINDS:
                 if id(value) not in seen:

@@ -31,7 +31,7 @@ from holdfast.capture.watch import Watch
 
 def blank(kind: type, tracker: Tracker) -> Value:
     """Make an empty tracked container of the tracked class `kind`."""
-    new: Any = KINDS[kind].__new__(kind)  # type: ignore[call-overload]
+    new: Any = KINDS[kind].__new__(kind)  # type: ignore[call-overload]  # `dict` or `list`, whose `__new__` differ
     carry(new, tracker)
     return new
 
@@ -103,7 +103,7 @@ class Insertion:
             node = self._copy(value)
         elif kind in KINDS:
             node = value
-            self._settle(node)  # type: ignore[arg-type]
+            self._settle(node)  # type: ignore[arg-type]  # what is in `KINDS` is a Node
         else:
             if self._tracker is not LOOSE and may_change(value):
                 self._tracker.holders[id(parent)] = ref(parent)

@@ -100,7 +100,7 @@ def changeable(node: Node) -> Iterator[tuple[Any, object]]:
 def mark_place(tracker: Tracker, holder: Value, place: Value) -> None:
     """Note that what stands at one place of `holder` is not what was saved."""
     if isinstance(holder, dict):
-        holder.hf_note(tracker, place, is_set=True)  # type: ignore[attr-defined]
+        holder.hf_note(tracker, place, is_set=True)  # type: ignore[attr-defined]  # each dict here is a TrackedDict
     else:
         holder.hf_note(tracker, place, place + 1, 1)
 

@@ -222,7 +222,7 @@ class TrackedList(list[Any]):
         finally:
             tracker.lock.release()
 
-    def __iadd__(self, items: Iterable[object], /) -> Self:  # type: ignore[misc]
+    def __iadd__(self, items: Iterable[object], /) -> Self:  # type: ignore[misc]  # the stub of `+` takes lists alone
         self.extend(items)
         return self
 

@@ -273,7 +273,7 @@ def _is_small(node: Value) -> bool:
         return False
     for value in children(node):
         kind = type(value)
-        if kind in KINDS or (kind in _LONG and len(value) > _SMALL_TEXT):  # type: ignore[arg-type]
+        if kind in KINDS or (kind in _LONG and len(value) > _SMALL_TEXT):  # type: ignore[arg-type]  # what is in `_LONG` has a length
             return False
     return True
 

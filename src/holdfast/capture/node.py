@@ -189,7 +189,7 @@ def forget_digests(root: Node) -> None:
         for _, value in entries(node):
             if type(value) in KINDS and id(value) not in seen:
                 seen.add(id(value))
-                stack.append(value)  # type: ignore[arg-type]
+                stack.append(value)  # type: ignore[arg-type]  # what is in `KINDS` is a Node
 
 
 def forget_source(node: Node) -> None:
@@ -228,7 +228,7 @@ def path_below(root: Node, target: object) -> str | None:
                 return path + step(key)
             if type(value) in KINDS and id(value) not in seen:
                 seen.add(id(value))
-                stack.append((value, path + step(key)))  # type: ignore[arg-type]
+                stack.append((value, path + step(key)))  # type: ignore[arg-type]  # what is in `KINDS` is a Node
     return None
 
 

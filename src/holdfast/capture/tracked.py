@@ -45,7 +45,7 @@ def track(value: object, source: object | None = None, keys: Iterable[object] = 
     if kind not in TRACKED and kind not in KINDS:
         return value
     if kind is dict and not keys and is_flat(value):
-        return tracked_dict(value, LOOSE, UNSAVED, None if source is None else (None, source))  # type: ignore[arg-type]
+        return tracked_dict(value, LOOSE, UNSAVED, None if source is None else (None, source))  # type: ignore[arg-type]  # `kind` says that it is a dict
     return _Copying().copy(value, None if source is None else source_of(source, keys))
 
 

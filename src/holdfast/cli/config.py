@@ -219,7 +219,7 @@ def _rule(name: str, value: object, where: str) -> Any:  # noqa: ANN401 as the r
     """A rule of retention; variables give all of them as text."""
     asked = int(value) if isinstance(value, str) and value.isdecimal() else value
     try:
-        Retention(**{name: asked})  # type: ignore[arg-type]
+        Retention(**{name: asked})  # type: ignore[arg-type]  # a wrong kind is what it is asked about
     except (ValueError, TypeError) as error:
         raise BadConfig(where, str(error).removeprefix("retention: ")) from None
     return asked

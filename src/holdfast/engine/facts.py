@@ -124,8 +124,8 @@ def _texts(value: object, depth: int) -> Iterator[str]:
     if isinstance(value, str):
         if len(value.split(None, PROMPT_WORDS_MIN - 1)) >= PROMPT_WORDS_MIN:
             yield value
-    elif depth and type(value) in (dict, list, tuple) and len(value) <= PROMPTS_MAX:  # type: ignore[arg-type]
-        for part in value.values() if isinstance(value, dict) else value:  # type: ignore[attr-defined]
+    elif depth and type(value) in (dict, list, tuple) and len(value) <= PROMPTS_MAX:  # type: ignore[arg-type]  # each of the three has a length
+        for part in value.values() if isinstance(value, dict) else value:  # type: ignore[attr-defined]  # one of the three kinds asked for above
             yield from _texts(part, depth - 1)
 
 

@@ -235,7 +235,7 @@ class Session:
             for index, each in enumerate(entries):
                 kind = type(each)
                 self.steps += kind is Answer or kind is Happened or _ends(each)
-                if kind is Based or (kind in _CHANGES and each.delta):  # type: ignore[union-attr]
+                if kind is Based or (kind in _CHANGES and each.delta):  # type: ignore[union-attr]  # only entries of `_CHANGES` get there, and each has a delta
                     self.state.locate((row.id, index))
             if is_outside(self.turn, entries):
                 self.outside_rows.append(row.id)

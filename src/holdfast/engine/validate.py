@@ -40,7 +40,7 @@ class Validator(Generic[C]):
         guard = inside.set(self.name)
         try:
             if self._is_schema:
-                self.check.model_validate(plain(value))  # type: ignore[attr-defined]
+                self.check.model_validate(plain(value))  # type: ignore[attr-defined]  # a schema is a Pydantic model
                 return None
             result = self.check(value)
         except ChangedInCall:

@@ -58,7 +58,7 @@ def status_of(error: BaseException) -> int | None:
         _get(response, "status"),
         _get(_get(response, "ResponseMetadata"), "HTTPStatusCode"),
     )
-    return next((each for each in candidates if _is_status(each)), None)  # type: ignore[return-value]
+    return next((each for each in candidates if _is_status(each)), None)  # type: ignore[return-value]  # `_is_status` says that it is an int
 
 
 def code_of(error: BaseException) -> str | None:
@@ -119,7 +119,7 @@ def _number(value: object) -> float | None:
     if isinstance(value, bool):
         return None
     try:
-        found = float(value)  # type: ignore[arg-type]
+        found = float(value)  # type: ignore[arg-type]  # whatever it is, `float` says whether it is a number
     except (TypeError, ValueError):
         return None
     return found if found == found and abs(found) != float("inf") else None  # noqa: PLR0124 NaN

@@ -156,7 +156,7 @@ def checkpointed(run: str, entry: Save, at: Point, parent: Point | None) -> dict
 def turn_of(call: Call) -> dict[str, Value]:
     """The turn that a call is of, where it is of one."""
     is_turn = isinstance(call.scope, int) and call.scope >= 0
-    return {"holdfast.turn.index": call.scope} if is_turn else {}  # type: ignore[dict-item]
+    return {"holdfast.turn.index": call.scope} if is_turn else {}  # type: ignore[dict-item]  # `is_turn` says that it is an int
 
 
 def decided(entry: Decided | Retried) -> dict[str, Value]:

@@ -43,7 +43,7 @@ def classes_named(owner: Callable[..., object]) -> tuple[list[type], bool]:
 
 def _field_hints(cls: type) -> Iterator[object]:
     if is_pydantic(cls):
-        for info in cls.__pydantic_fields__.values():  # type: ignore[attr-defined]
+        for info in cls.__pydantic_fields__.values():  # type: ignore[attr-defined]  # Pydantic's own, on every model
             yield info.annotation
     else:
         yield from _hints_of(cls)
@@ -64,7 +64,7 @@ def _inner(hint: object) -> Iterator[object]:
         yield hint.__supertype__
     elif type(hint).__name__ == "TypeAliasType":
         # Of Python 3.12 on, and evaluated only when asked.
-        yield _read(lambda: hint.__value__, "")  # type: ignore[attr-defined]
+        yield _read(lambda: hint.__value__, "")  # type: ignore[attr-defined]  # typeshed has it from 3.12 on
 
 
 def _hints_of(owner: Any) -> Iterator[object]:  # noqa: ANN401 -- a function or a class

@@ -82,7 +82,7 @@ def _zone_parts(zone: Any) -> object:  # noqa: ANN401 -- any tzinfo, or None
         return None
     if isinstance(zone, dt.timezone):
         # What the constructor was given: whether a name was, cannot be seen otherwise.
-        offset, *name = zone.__getinitargs__()  # type: ignore[attr-defined]
+        offset, *name = zone.__getinitargs__()  # type: ignore[attr-defined]  # what pickle asks for; typeshed leaves it out
         return [offset.days, offset.seconds, offset.microseconds, *map(_text_bytes, name)]
     zoneinfo = sys.modules.get("zoneinfo")
     if zoneinfo is not None and type(zone) is zoneinfo.ZoneInfo:

@@ -51,8 +51,8 @@ def inside(body: Value) -> Iterable[Any]:
     """Give the values in the body of a container."""
     kind = type(body)
     if kind is dict:
-        return body.values()  # type: ignore[no-any-return]
-    return body if kind is list else unpack(body.data)[1::2]  # type: ignore[no-any-return]
+        return body.values()  # type: ignore[no-any-return]  # msgpack says Any
+    return body if kind is list else unpack(body.data)[1::2]  # type: ignore[no-any-return]  # msgpack says Any
 
 
 def _walk_in(body: Value, written: list[Any], elsewhere: list[Ext]) -> None:
