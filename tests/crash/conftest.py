@@ -1,5 +1,6 @@
 """What crash tests share: the ward, and the numbers printed at the end."""
 
+import os
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -12,7 +13,11 @@ _counted: dict[str, Tally] = {}
 
 @pytest.fixture(scope="session")
 def ward(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ward]:
-    ward = Ward(tmp_path_factory.mktemp("ward"))
+    folder = tmp_path_factory.mktemp("ward")
+    # Processes of pytest-xdist have their folders side by side in one that they share.
+    is_alone = os.environ.get("PYTEST_XDIST_WORKER") is None
+    shared = folder if is_alone else tmp_path_factory.getbasetemp().parent
+    ward = Ward(folder, shared=shared)
     yield ward
     ward.close()
 

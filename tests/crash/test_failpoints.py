@@ -7,7 +7,7 @@ import pytest
 
 from holdfast.testing.kill import Failpoint
 from tests.crash.agents import KILLED
-from tests.crash.trial import Death, Tally
+from tests.crash.trial import Tally
 from tests.crash.ward import Ward
 from tests.tidy.source import failpoints
 
@@ -118,9 +118,9 @@ def test_every_failpoint_of_the_source_is_among_those_killed_at(ward: Ward) -> N
     assert set(failpoints()) - ELSEWHERE - BY_TIME == tried - BY_TIME
 
 
-def _second(ward: Ward, agent: str, first: Death) -> list[Failpoint]:
+def _second(ward: Ward, agent: str, first: Failpoint) -> list[Failpoint]:
     """Every failpoint of the life after `first`."""
-    return _deaths(ward.reached(agent, ward.place(agent), first))
+    return _deaths(ward.reached(agent, first))
 
 
 def _deaths(reached: dict[str, int]) -> list[Failpoint]:

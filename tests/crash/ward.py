@@ -1,5 +1,6 @@
 """Nurseries side by side, uninterrupted runs to compare with, and a run for each list of deaths."""
 
+import contextlib
 import json
 import shutil
 from collections.abc import Callable, Iterable, Sequence
@@ -34,11 +35,11 @@ class Known:
 
 
 class Ward:
-    """Where runs are killed and cared for."""
+    """Where runs are killed and cared for. Wards of one `shared` folder know what others found."""
 
-    def __init__(self, folder: Path, workers: int = WORKERS) -> None:
+    def __init__(self, folder: Path, workers: int = WORKERS, shared: Path | None = None) -> None:
         self._folder, self._number, self._workers = folder, count(1), workers
-        self._known: dict[str, Known] = {}
+        self._shared = shared or folder
         self._nurseries = [Nursery() for _ in range(workers)]
         self._free: SimpleQueue[Nursery] = SimpleQueue()
         for nursery in self._nurseries:
@@ -60,14 +61,23 @@ class Ward:
 
     def known(self, agent: str) -> Known:
         """What an uninterrupted run of the agent does."""
-        if agent not in self._known:
-            place = self.place(agent)
-            reached = self.reached(agent, place)
-            self._known[agent] = Known(reference=verdict.reference(Outside(place)), reached=reached)
-        return self._known[agent]
+        place = self._counted(agent)
+        return Known(reference=verdict.reference(Outside(place)), reached=_reached(place))
 
-    def reached(self, agent: str, place: Path, *deaths: Death) -> dict[str, int]:
-        """Die by each of `deaths`, then live to the end; how often that life reached what."""
+    def reached(self, agent: str, death: Death) -> dict[str, int]:
+        """How often the life after `death` reaches what."""
+        return _reached(self._counted(agent, death))
+
+    def _counted(self, agent: str, *deaths: Death) -> Path:
+        """Where a run died by each of `deaths` and its last life was counted, once for all."""
+        place = self._shared / " ".join(["counted", agent, *map(str, deaths)])
+        if not place.exists():
+            counted = self._count(agent, self.place(agent), *deaths)
+            with contextlib.suppress(OSError):  # Where another ward was first, its own is taken.
+                counted.rename(place)
+        return place
+
+    def _count(self, agent: str, place: Path, *deaths: Death) -> Path:
         order = Order(agent=agent, place=str(place))
         counting = msgspec.structs.replace(order, count=sorted(set(failpoints())))
 
@@ -79,8 +89,7 @@ class Ward:
             assert FINISHED == status
 
         self.lend(live)
-        counted: dict[str, int] = json.loads((place / COUNTED).read_text(encoding="utf-8"))
-        return {name: times for name, times in counted.items() if times}
+        return place
 
     def try_all(self, agent: str, plans: Iterable[Sequence[Death]], *, retries: int = 0) -> Tally:
         """A run for each list of deaths, side by side."""
@@ -104,3 +113,8 @@ class Ward:
         """End every nursery."""
         for nursery in self._nurseries:
             nursery.close()
+
+
+def _reached(place: Path) -> dict[str, int]:
+    counted: dict[str, int] = json.loads((place / COUNTED).read_text(encoding="utf-8"))
+    return {name: times for name, times in counted.items() if times}

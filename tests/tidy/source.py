@@ -76,15 +76,17 @@ def functions(tree: ast.AST) -> Iterator[Function]:
     return (node for node in ast.walk(tree) if isinstance(node, Function))
 
 
-def failpoints() -> list[str]:
-    """The name of every crash point, once for each place that reaches it."""
-    return sorted(
+@cache
+def failpoints() -> tuple[str, ...]:
+    """The name of every crash point, once for each place that reaches it, in order."""
+    found = (
         act.point
         for module in modules()
         for acts in acts_by_function(module)
         for act in acts
         if act.point is not None
     )
+    return tuple(sorted(found))
 
 
 def acts_by_function(module: Module) -> list[list[Act]]:
