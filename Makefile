@@ -46,6 +46,7 @@ bench: .venv/ready-bench
 	$(BIN)/python -m bench $(ARGS)
 
 soak: .venv/ready
+	HOLDFAST_CALLS=100 nice -n 19 $(BIN)/pytest -q tests/crash/test_syscalls.py
 	nice -n 19 $(BIN)/python -m tests.soak $(ARGS)
 
 format: .venv/ready

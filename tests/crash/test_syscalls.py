@@ -1,5 +1,6 @@
 """A run killed, or failed, at any system call that changes the disk continues."""
 
+import os
 import random
 from collections.abc import Callable
 from dataclasses import replace
@@ -18,9 +19,9 @@ pytestmark = [
     pytest.mark.skipif(not can_trace(), reason="strace is missing, or may not trace here"),
 ]
 
-EACH_MAX = 100
-"""Of each kind of call so many are tried: as a rule all, else a sample with a seed."""
-FAULTS_MAX = 12
+EACH_MAX = int(os.environ.get("HOLDFAST_CALLS") or 12)
+"""Of each kind of call so many are tried, a sample with a seed; in `make soak` 100, so all."""
+FAULTS_MAX = max(8, EACH_MAX // 4)
 FRESH_MAX = 4
 """The same for a new store, whose calls are mostly one loop that makes its log long."""
 CREATED = Failpoint(name="run.created")

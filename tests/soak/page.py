@@ -24,7 +24,7 @@ WHERE = """
 ## What is tried elsewhere, or not yet
 | | what | where |
 |---|---|---|
-| P3 | kills at every system call that changes the disk | `tests/crash/test_syscalls.py`, in `make test` |
+| P3 | kills at every system call that changes the disk | `tests/crash/test_syscalls.py`, a sample of them in `make test` |
 | P4 | kills inside repair, garbage collection, key rotation, rollback | `tests/crash`, `tests/corruption/test_repair_killed.py`, in `make test` |
 | P6, P7 | every block write of a device; a whole machine switched off | not built; P2 and P5 stand in for them |
 | P9 | a full, read-only or limited disk | with real mounts and limits: `tests/crash/test_disk.py`, in `make test`; a disk that lies is not tried |
