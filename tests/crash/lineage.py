@@ -4,6 +4,7 @@ Orders come as lines of JSON on its standard input; for each it prints the child
 """
 # ruff: noqa: ARG001 handlers take what they are given
 
+import importlib
 import json
 import os
 import signal
@@ -16,11 +17,15 @@ from typing import Any
 import holdfast
 from holdfast import failpoint
 from holdfast.clock import SystemClock
+from holdfast.engine import hold
 
 RUN, FORK, BUYER = "run", "fork", "buyer"
 TURNS = 4
-WISH_S = 0.5
+COUNTS_S, WISH_S = 0.5, 0.1
+"""How long a wish to pause counts here, and how often somebody looks whether it still does."""
 LIFE_S_MAX = 60
+LOADED_LATE = ("pydantic.main", "holdfast.engine.checkpoint")
+"""What a rollback loads when it comes to it: loaded here, no child spends its life on it."""
 
 place = Path()
 words: dict[str, Any] = {"qty": 1}
@@ -258,6 +263,9 @@ ACTS: dict[str, Callable[[holdfast.Store], object]] = {
 
 
 def main() -> None:
+    hold.COUNTS_S = COUNTS_S
+    for each in LOADED_LATE:
+        importlib.import_module(each)
     for line in sys.stdin:
         told = json.loads(line)
         pid = os.fork()

@@ -311,12 +311,12 @@ def test_what_goes_wrong_in_a_collection_at_close_is_logged(
 
 def test_what_is_left_takes_little_more_than_a_fresh_copy_of_it(tmp_path: Path) -> None:
     with open_store(tmp_path / "store") as store:
-        for number in range(40):
+        for number in range(24):
             store.run(forgetful, 60, id=f"run-{number}")
         before = _used(store)
         store.gc(Retention(last=2, runs_last=4))
     with open_store(tmp_path / "fresh") as fresh:
-        for number in range(36, 40):
+        for number in range(20, 24):
             fresh.run(forgetful, 60, id=f"run-{number}")
         fresh.gc(Retention(last=2))
 

@@ -3,8 +3,8 @@
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from functools import cache
+from dataclasses import dataclass
+from functools import cache, cached_property
 from operator import itemgetter
 from pathlib import Path
 
@@ -41,7 +41,10 @@ class Module:
 
     name: str
     text: str
-    tree: ast.Module
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        return ast.parse(self.text, self.name)
 
     @property
     def is_durable(self) -> bool:
@@ -66,7 +69,6 @@ def modules() -> tuple[Module, ...]:
         Module(
             name=path.relative_to(PACKAGE).as_posix(),
             text=path.read_text(encoding="utf-8"),
-            tree=ast.parse(path.read_bytes(), path.name),
         )
         for path in sorted(PACKAGE.rglob("*.py"))
     )
@@ -82,6 +84,7 @@ def failpoints() -> tuple[str, ...]:
     found = (
         act.point
         for module in modules()
+        if "failpoint.reach" in module.text
         for acts in acts_by_function(module)
         for act in acts
         if act.point is not None
@@ -122,18 +125,21 @@ def _own_calls(scope: ast.AST) -> Iterator[tuple[tuple[int, int], ast.Call]]:
 def _as_act(module: Module, function: str, call: ast.Call) -> Act | None:
     where = f"{module.name}:{call.lineno}"
     place = f"{module.name}:{function}"
-    act = Act(function=place, where=where, text=ast.unparse(call), point=None)
     name = ast.unparse(call.func)
+
+    def act(point: str | None = None) -> Act:
+        return Act(function=place, where=where, text=ast.unparse(call), point=point)
+
     match call.args:
         case [ast.Constant(value=str(point)), *_] if name == "failpoint.reach":
-            return replace(act, point=point)
+            return act(point)
         case _ if name == "failpoint.reach":
             raise AssertionError(f"{where}: a crash point is named by a plain string")
         case [ast.Constant(value=str(sql)), *_] if re.fullmatch(DURABLE_SQL, sql):
-            return act
+            return act()
         case [] if name.endswith(".commit"):  # Of a database connection: ours take what to commit.
-            return act
+            return act()
         case _ if re.fullmatch(DURABLE_CALLS, name):
-            return act
+            return act()
         case _:
             return None
