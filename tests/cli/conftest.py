@@ -1,10 +1,17 @@
 """Shops to run the command line in."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.cli.kit import Shop, new_shop
+from tests.cli.kit import Shop, new_shop, warm
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _warm() -> Iterator[None]:
+    yield
+    warm.close()
 
 
 @pytest.fixture

@@ -15,7 +15,12 @@ from typing import Any
 
 import pytest
 
+from tests.cli.warm import Warm
+
 WAIT_S_MAX = 60.0
+
+warm = Warm()
+"""Where commands are carried out that a test waits for."""
 
 SHOP = """
 import asyncio
@@ -162,17 +167,8 @@ class Shop:
         self.folder = folder
         self.store = folder / ".holdfast"
 
-    def __call__(self, *args: str, text: str | None = None, **env: str) -> Done:
-        ended = subprocess.run(
-            [sys.executable, "-m", "holdfast", *args],
-            cwd=self.folder,
-            env=self.environment(env),
-            input=text if text is not None else "",
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=WAIT_S_MAX,
-        )
+    def __call__(self, *args: str, text: str = "", **env: str) -> Done:
+        ended = warm.run([*args], self.folder, self.environment(env), text, WAIT_S_MAX)
         return Done(ended.returncode, ended.stdout, ended.stderr)
 
     def environment(self, more: dict[str, str]) -> dict[str, str]:

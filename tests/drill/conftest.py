@@ -1,15 +1,31 @@
 """A directory with agents to drill, the command line in it, and a place for its temporary files."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.cli.kit import Done, Shop
+from tests.cli.kit import WAIT_S_MAX, Done, Shop
 from tests.drill.kit import CLINIC, SCENARIO
 
 
 class Clinic(Shop):
     """Where drills are run: what they leave behind would be in `spill`."""
+
+    def __call__(self, *args: str, text: str = "", **env: str) -> Done:
+        """In a process of its own: a drill is a warm process that forks, and is not forked."""
+        ended = subprocess.run(
+            [sys.executable, "-m", "holdfast", *args],
+            cwd=self.folder,
+            env=self.environment(env),
+            input=text,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=WAIT_S_MAX,
+        )
+        return Done(ended.returncode, ended.stdout, ended.stderr)
 
     @property
     def spill(self) -> Path:
