@@ -31,6 +31,7 @@ def agent(run: holdfast.Run, n: int) -> str:
     for turn in run.turns():
         turn.upper()  # E: attr-defined
     run.call(len, 3)  # E: arg-type
+    run.state = {}  # E: assignment
     return said
 
 @holdfast.agent  # E: arg-type
