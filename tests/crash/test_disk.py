@@ -138,7 +138,7 @@ def _as_anybody() -> Iterator[None]:
 
 def _fill(disk: Path, free: int) -> Path:
     """A file that leaves `free` bytes of the disk."""
-    filler, space = disk / "filler", os.statvfs(disk)
+    filler, space = disk / ".filler", os.statvfs(disk)
     filler.write_bytes(bytes(max(0, space.f_bavail * space.f_frsize - free)))
     return filler
 

@@ -44,7 +44,7 @@ def keeper(
         run.state["notes"].append(f"planted-state {planted_tool(text)} {turn}")
         act(f"{text} {turn}")
         if turn == 1:
-            run.state["large"] = LARGE
+            run.state["large"], run.state["larger"] = LARGE, LARGE * 2
             run.checkpoint(label="planted-label")
         if turn == turns:
             if dies:

@@ -70,11 +70,10 @@ def open_store(
     `must_be_whole` refuses a store that misses acknowledged work; `verify` opens it to look.
     `alone` refuses one that anybody else has open, and keeps others out until it is closed.
     """
-    if not (path / FILE).exists():
-        if must_exist:
-            raise StoreNotFound(str(path))
-        refuse_taken(path)
+    if must_exist and not (path / FILE).exists():
+        raise StoreNotFound(str(path))
     prepare(path)
+    refuse_taken(path)
     objects = Directory(path / "objects", RealFs())
     root = None if key is None else unlock.maker(key)
     leases = Leases(path, clock, stall_s, alone=alone)  # First: keys may change until then.

@@ -42,12 +42,11 @@ def prepare(path: Path, mounts: Path = Path("/proc/self/mountinfo")) -> None:
 
 def refuse_taken(path: Path) -> None:
     """Refuse to make a store among other files; hidden ones, as of a desktop or git, are none."""
-    try:
+    names: list[str] = []
+    with contextlib.suppress(PermissionError):  # Where nobody may look, so be it.
         names = sorted(each.name for each in path.iterdir())
-    except OSError:
-        return  # There is none, or `prepare` says what is wrong with it.
     others = [name for name in names if _is_other(name)]
-    if others:
+    if others and "store.db" not in names:
         raise FolderTaken(str(path), others[0])
 
 
