@@ -25,6 +25,9 @@ _EVERYBODY = 0
 """No run has this number: the byte that everybody shares who has the store open."""
 _BEAT = struct.Struct(">Qd")
 _LOOK_S = 0.1
+_LET_GO = 1
+"""A count of no process: whoever took the run from a stalled one has let it go again, and what
+holds its lock is still that one."""
 
 
 class Leases:
@@ -82,6 +85,9 @@ class Leases:
     def _is_beating(self, run: int) -> bool:
         """Watch a held run: True as soon as it beats, False after the stall time without."""
         count, at = self._read(run)
+        if count == _LET_GO:  # One look: who has just locked it beats at once.
+            self._clock.sleep(_LOOK_S)
+            return self._read(run)[0] != _LET_GO
         if 0 <= self._clock.monotonic() - at < 2 * BEAT_S:
             return True
         began = self._clock.monotonic()
@@ -112,12 +118,15 @@ class Leases:
     def _beat(self, run: int) -> None:
         self._held[run] += 1
         count = os.getpid() << 32 | self._held[run]
-        now = self._clock.monotonic()
-        os.pwrite(self._beats, _BEAT.pack(count, now), run * _BEAT.size)
+        self._write(run, count)
         if self._locks.take(run):  # Ours already, or left by a stalled process that woke up.
             self._locks.give(run + _HEIRS)
         else:
             self._locks.take(run + _HEIRS)
+
+    def _write(self, run: int, count: int) -> None:
+        data = _BEAT.pack(count, self._clock.monotonic())
+        os.pwrite(self._beats, data, run * _BEAT.size)
 
     def beat_of(self, run: int) -> int:
         """The counter of a run's signs of life; it changes every second while its holder lives."""
@@ -125,13 +134,18 @@ class Leases:
 
     def is_held(self, run: int) -> bool:
         """Whether some process holds the run now."""
-        is_taken = self._locks.is_taken(run) or self._locks.is_taken(run + _HEIRS)
-        return run in self._held or is_taken
+        if run in self._held or self._locks.is_taken(run + _HEIRS):
+            return True
+        return self._locks.is_taken(run) and self._read(run)[0] != _LET_GO
 
     def give(self, run: int) -> None:
-        """Let the run go."""
+        """Let the run go; a stalled process that it was taken from is not its holder again."""
         with self._lock:
-            if self._held.pop(run, None) is not None:
+            count = self._held.pop(run, None)
+            if count is not None:
+                if count and not self._locks.take(run):
+                    with contextlib.suppress(OSError):  # Then the next one waits for a beat.
+                        self._write(run, _LET_GO)
                 self._locks.give(run)
                 self._locks.give(run + _HEIRS)
 

@@ -268,3 +268,53 @@ def test_files_that_cannot_be_made_say_why(tmp_path: Path, clock: ManualClock) -
 
     with pytest.raises(StoreUnwritable):
         Leases(tmp_path, clock)
+
+
+def test_a_run_that_was_taken_from_a_stalled_process_and_let_go_is_taken_at_once(
+    handle: Open, clock: ManualClock
+) -> None:
+    stalled, heir, next_one = handle(), handle(), handle()
+    stalled.take(1)
+    clock.advance(STALL_S)
+    assert heir.take(1)
+    clock.slept.clear()
+
+    heir.give(1)
+
+    assert not next_one.is_held(1)
+    assert next_one.take(1)
+    assert sum(clock.slept) < BEAT_S
+    assert heir.is_held(1)
+    assert not heir.take(1)
+
+
+def test_a_stalled_process_that_wakes_up_is_seen_after_its_heir_has_let_go(
+    handle: Open, clock: ManualClock
+) -> None:
+    stalled, heir, next_one = handle(), handle(), handle()
+    stalled.take(1)
+    clock.advance(STALL_S)
+    assert heir.take(1)
+    heir.give(1)
+
+    stalled.beat()
+
+    assert next_one.is_held(1)
+    assert not next_one.take(1)
+    stalled.give(1)
+    assert next_one.take(1)
+
+
+def test_who_has_just_locked_a_run_that_was_let_go_is_not_passed_over(
+    handle: Open, clock: ManualClock
+) -> None:
+    stalled, heir, late = handle(), handle(), handle()
+    stalled.take(1)
+    clock.advance(STALL_S)
+    heir.take(1)
+    heir.give(1)
+    clock.during_sleep = (
+        stalled.beat
+    )  # It had locked the run and comes to its first beat meanwhile.
+
+    assert not late.take(1)
