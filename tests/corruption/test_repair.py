@@ -344,3 +344,41 @@ def test_an_encrypted_store_is_repaired_too(
         assert store.restore("one")[1] in known.values()
         assert 7 == len(store.restart("one", agent=keeper))
     assert not holdfast.plan_repair(tmp_path, key=key).is_needed
+
+
+def test_a_repair_keeps_the_index_of_effects_that_forks_and_children_share(tmp_path: Path) -> None:
+    done: list[int] = []
+
+    @holdfast.effect(key="n")
+    def send(n: int) -> int:
+        done.append(n)
+        return n
+
+    @holdfast.agent
+    def child(run: holdfast.Run, n: int) -> int:  # noqa: ARG001 it needs none of it
+        return send(n)
+
+    @holdfast.agent
+    def sender(run: holdfast.Run) -> None:
+        for turn in run.turns():
+            send(turn)
+            run.child(child, 10 + turn, id=f"{run.id}-{turn}")
+            if turn == run.state.get("last", 2):
+                return
+
+    path = tmp_path / "store"
+    with holdfast.open(path) as store:
+        store.run(sender, id="victim")
+        store.run(sender, id="root")
+        store.fork("root", at=1, new_id="fork", state={"last": 4})
+        store.run(sender, id="fork")
+    spoil(path, 1, 1)
+
+    holdfast.plan_repair(path).apply()
+
+    assert [] == whole(path)
+    before = list(done)
+    with holdfast.open(path) as store:
+        store.fork("root", at=0, new_id="again", state={"last": 4})
+        store.run(sender, id="again")
+    assert before == done  # The fence knows all that the others did.

@@ -78,7 +78,7 @@ class Mender:
         head = _head(patient, kept)
         branches = [each for each in patient.branches if each.kept or each is head]
         if patient.is_sound and patient.row is not None:
-            return _keep(Run(row=patient.row, body=body), branches, [], every, seals), None
+            return self._keep(Run(row=patient.row, body=body), branches, [], every), None
         epoch = _epoch(kept)
         row = patient.row or RunRow(
             no=patient.no, kid=b"", epoch=epoch, head=head.branch.no, mac=b"", body=b""
@@ -102,7 +102,42 @@ class Mender:
         body = _as_told_by(last, body)
         fate = fate_of(patient, body, act, [*line, *tail.placed], (unsure, done))
         run = Run(row=make_run(seals, row, body), body=body)
-        return _keep(run, branches, tail.rows, every, seals), fate
+        return self._keep(run, branches, tail.rows, every), fate
+
+    def _keep(
+        self,
+        run: Run,
+        branches: list[Sifted],
+        added: list[JournalRow],
+        every: dict[int, Sifted],
+    ) -> Keep:
+        """What is kept of a run, with the marks of its rows in the ledger that it shares."""
+        seals, ledger = self._reader.seals.of(run.row.no), self._reader.seals.of(run.ledger)
+        lines = Lines()
+        intents: list[tuple[bytes, int]] = []
+        decode = msgspec.msgpack.Decoder(Row).decode
+        for each in branches:
+            inherited = None if lines.knows(each.branch.parent) else _inherited(each, every)
+            lines.grow(each.branch, inherited)
+            rows = [(placed.id, placed.row) for placed in each.kept]
+            if each.branch.no == run.row.head:
+                mac = each.mac
+                for new in added:
+                    rows.append((new.id, decode(seals.open_row(new, mac))))
+                    mac = new.mac
+            for id_, content in rows:
+                list(lines.read(each.branch, id_, content))
+                found = lines.new_intents(each.branch, id_, content)
+                intents += [(ledger.mark(intent), id_) for intent in found]
+        return Keep(
+            run=run.row,
+            body=run.body,
+            branches=[each.branch for each in branches],
+            ends={each.branch.no: each.end for each in branches},
+            added=added,
+            intents=intents,
+            ledger=run.ledger,
+        )
 
     def _good(self, run: Run, head: Sifted) -> Point | None:
         """The newest end of a turn or run behind the healthy beginning that restores."""
@@ -331,36 +366,3 @@ def _inherited(grown: Sifted, every: dict[int, Sifted]) -> int | None:
     if parent is None:
         return None
     return next((p.row.base for p in parent.kept if p.id == grown.branch.at), -1)
-
-
-def _keep(
-    run: Run,
-    branches: list[Sifted],
-    added: list[JournalRow],
-    every: dict[int, Sifted],
-    seals: RunSeals,
-) -> Keep:
-    lines = Lines()
-    intents: list[tuple[bytes, int]] = []
-    decode = msgspec.msgpack.Decoder(Row).decode
-    for each in branches:
-        inherited = None if lines.knows(each.branch.parent) else _inherited(each, every)
-        lines.grow(each.branch, inherited)
-        rows = [(placed.id, placed.row) for placed in each.kept]
-        if each.branch.no == run.row.head:
-            mac = each.mac
-            for new in added:
-                rows.append((new.id, decode(seals.open_row(new, mac))))
-                mac = new.mac
-        for id_, content in rows:
-            list(lines.read(each.branch, id_, content))
-            found = lines.new_intents(each.branch, id_, content)
-            intents += [(seals.mark(intent), id_) for intent in found]
-    return Keep(
-        run=run.row,
-        body=run.body,
-        branches=[each.branch for each in branches],
-        ends={each.branch.no: each.end for each in branches},
-        added=added,
-        intents=intents,
-    )

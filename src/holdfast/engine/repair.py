@@ -274,6 +274,7 @@ class _Assessor:
         strays = [each for each in sifted if isinstance(each, Stray)]
         faults = [each.why for each in strays if self._is_of(no, each.no)]
         faults += [each.why for each in branches if each.why]
+        origin = None if body is None else body.origin
         if body is None:
             faults.append(f"run number {no}: its catalog row is damaged or lost")
         return Patient(
@@ -284,7 +285,7 @@ class _Assessor:
             branches=branches,
             faults=faults,
             gone=gone,
-            indexed=self._salvage.indexed(no),
+            indexed=self._salvage.indexed((origin and origin.ledger) or no),
         )
 
 

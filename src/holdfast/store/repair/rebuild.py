@@ -36,7 +36,10 @@ READY = "ready"
 
 
 class Keep(msgspec.Struct, frozen=True, kw_only=True):
-    """What a new database holds of one run: rows up to `ends`, then `added` behind them."""
+    """What a new database holds of one run: rows up to `ends`, then `added` behind them.
+
+    `intents` are marks of its rows, for the index of the run whose number `ledger` is.
+    """
 
     run: RunRow
     body: RunBody
@@ -44,6 +47,7 @@ class Keep(msgspec.Struct, frozen=True, kw_only=True):
     ends: dict[int, int]
     added: list[JournalRow]
     intents: list[tuple[bytes, int]]
+    ledger: int
 
 
 @contextlib.contextmanager
@@ -113,7 +117,7 @@ def _write(link: sqlite3.Connection, keep: Keep, salvage: Salvage) -> None:
     for row in keep.added:
         link.execute("INSERT INTO j VALUES (?,?,?)", (row.id, row.mac, row.body))
     for intent, id_ in keep.intents:
-        link.execute(schema.EFFECT_INSERT, (run.no, intent, id_))
+        link.execute(schema.EFFECT_INSERT, (keep.ledger, intent, id_))
 
 
 def _write_rows(link: sqlite3.Connection, ids: range, salvage: Salvage) -> None:
