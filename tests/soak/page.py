@@ -49,8 +49,8 @@ Each was mended, is counted from the start since, and left a test behind.
 ## Limits of this proof
 A disk that lies about flushing is outside it. P1 takes SQLite's commits as all or nothing, which P2 and P5 look at with the real files. Subsets of unflushed writes are
 complete where they are few, else prefixes, single ones and draws. P10 looks at most flips through the queries of the library on the tree they lie in, and opens, restores
-and verifies those that this does not explain and a sample of the rest. It judges what is read, not what a run does next: a damaged entry in the index of effects is
-found by `verify`, not by the run, so verify a store that a disk has damaged before its runs go on. P15 changes bytes of valid samples; it is no search guided by coverage.
+and verifies those that this does not explain and a sample of the rest. It judges what is read, not what a run does next: one damaged entry in the index of
+effects does not let an effect be done again (`tests/engine/test_index.py`), several may, and `verify` finds them: verify a store that a disk has damaged before its runs go on. P15 changes bytes of valid samples; it is no search guided by coverage.
 """
 
 

@@ -12,8 +12,8 @@ import msgspec
 
 from holdfast.engine.intent import Aim, Meaning, idempotency_key
 from holdfast.engine.question import Question, show
-from holdfast.errors import Blocked
-from holdfast.model.branches import Allowed, RolledBack
+from holdfast.errors import Blocked, Damaged
+from holdfast.model.branches import Allowed, Forked, RolledBack
 from holdfast.model.ids import Point, branch_of, parse_point, point_id
 from holdfast.model.journal import (
     Declined,
@@ -101,7 +101,7 @@ class Fates:
                     return entry
         mark = intent_mark(effect.meant.call, effect.meant.module)
         newest: dict[int, int] = {}
-        for each in self.entered(self.rows(mark)):
+        for each in [effect, *self.entered(self.rows(mark))]:
             if each.meant.key == key:
                 branch = branch_of(each.at[0])
                 newest[branch] = max(newest.get(branch, 0), each.at[0])
@@ -141,6 +141,7 @@ class Fence:
         self._scopes: dict[bytes, _Scope] = {}
         self._ends: dict[int, int] = {}
         self._free = -1
+        self._single: set[int] = set()  # branches of which it is known that nothing grew there
         self._lock = threading.Lock()
 
     def look(self, meaning: Meaning, question: Question, elsewhere: str | None = None) -> Look:
@@ -149,8 +150,9 @@ class Fence:
         `elsewhere` is the key of an effect that stands at the same place on another line.
         """
         with self._lock:
-            if not self._fates.rows(SPLIT):
-                return Look(aim=self._new(meaning, self._meant(meaning)))
+            rows = [] if meaning.intent in self._nth else self._fates.rows(meaning.intent)
+            if not self._is_split(rows):
+                return Look(aim=self._new(meaning, self._meant(meaning, rows)))
             return self._look(meaning, question, elsewhere)
 
     def has_changed(self, look: Look) -> bool:
@@ -162,9 +164,38 @@ class Fence:
     def stands(self, meaning: Meaning, question: Question) -> bool:
         """Whether a new call would get the outcome of an effect that stands elsewhere."""
         with self._lock:
-            if not self._fates.rows(SPLIT):
+            if not self._is_split(self._fates.rows(meaning.intent)):
                 return False
             return self._same(self._others(meaning, question, None)) is not None
+
+    def _is_split(self, rows: Iterable[int]) -> bool:
+        """Whether the ledger has more than one line of history.
+
+        The index says so, but a damaged one may not, and effects would be done again: so it is
+        held against the run's own branches, and those with `rows` that are of interest.
+        """
+        if self._fates.rows(SPLIT):
+            return True
+        branches = {branch_of(row) for row in rows}
+        if not self._single:
+            branches.update(branch.no for branch in self._reader.branches(self._run))
+        return any(map(self._is_grown, branches - self._single))
+
+    def _is_grown(self, branch: int) -> bool:
+        """Whether a fork or rollback began the line of a branch; then the index must say so."""
+        grown = {first_row(each) for each in self._reader.line(branch) if each.parent}
+        is_grown = any(
+            isinstance(entry, Forked | RolledBack)
+            for placed in self._reader.some(grown)
+            if placed.id in grown
+            for entry in placed.row.entries
+        )
+        if is_grown and not self._fates.rows(SPLIT):  # Asked again: it may be new.
+            why = f"it hides that the history of run {self._run.body.id} has several lines"
+            raise Damaged("the index of effects", why)
+        if not is_grown:
+            self._single.add(branch)
+        return is_grown
 
     def _look(self, meaning: Meaning, question: Question, elsewhere: str | None) -> Look:
         others = self._others(meaning, question, elsewhere)
@@ -259,12 +290,12 @@ class Fence:
         key = idempotency_key(self._lineage, meaning.intent, nth)
         return Aim(meaning=meaning, nth=nth, key=key)
 
-    def _meant(self, meaning: Meaning) -> int:
+    def _meant(self, meaning: Meaning, rows: Iterable[int]) -> int:
         """How often this was meant before, where there is one line: one more than its newest."""
         if meaning.intent in self._nth:
             return 0
-        rows = self._on(self._fates.rows(meaning.intent))  # Children have keys of their own.
-        return 1 + _most(self._fates.entered(rows[-1:]), meaning.intent)
+        own = self._on(rows)  # Children have keys of their own.
+        return 1 + _most(self._fates.entered(own[-1:]), meaning.intent)
 
     def _off(self, meaning: Meaning) -> tuple[int, ...]:
         """The rows of the scope that are not on this line of history, nor of its family."""
