@@ -66,6 +66,11 @@ def sleepy(run: holdfast.Run) -> int:
     return turn
 
 
+@holdfast.agent
+def napping(run: holdfast.Run) -> int:
+    return rest(1)
+
+
 @holdfast.step
 def rest(n: int) -> int:
     fake.pause(0.5)

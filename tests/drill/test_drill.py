@@ -43,6 +43,19 @@ def test_every_fault_bites_and_every_run_recovers(clinic: Clinic) -> None:
     assert [] == list(clinic.spill.iterdir())
 
 
+def test_a_kill_at_any_time_comes_within_a_call_which_is_then_made_again(clinic: Clinic) -> None:
+    done = clinic.drill(
+        *("napping", "--faults", "kill-any", "--runs", "4", "--share", "1", "--seed", "3"),
+        *("--workers", "2", *STUBS, "-o", "json"),
+    )
+
+    assert 0 == done.status, done.err
+    [kind] = done.data["kinds"]
+    assert 4 == kind["struck"] == kind["recovered"]
+    # The run is one call of half a second, which each that was killed has to make in full.
+    assert 0.5 <= kind["median_s"]
+
+
 def test_a_stream_that_breaks_off_or_stalls_is_continued(clinic: Clinic) -> None:
     (clinic.folder / "short.toml").write_text('stall = "1s"')
 

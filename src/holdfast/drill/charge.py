@@ -6,8 +6,9 @@ import msgspec
 class Charge(msgspec.Struct, frozen=True, kw_only=True):
     """One life in a drill.
 
-    The fault strikes at the `nth` moment of the kind that it strikes at; a life without one has
-    none. `ledger` and `folder` are the run's own; `scale` is what pauses are multiplied by.
+    The fault strikes at the `nth` moment of the kind that it strikes at, or so many seconds after
+    the run began; a life without one has none. `ledger` and `folder` are the run's own; `scale` is
+    what pauses are multiplied by.
     """
 
     life: int
@@ -17,4 +18,4 @@ class Charge(msgspec.Struct, frozen=True, kw_only=True):
     seed: str
     scale: float
     fault: str | None = None
-    nth: int = 0
+    nth: float = 0

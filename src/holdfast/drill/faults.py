@@ -32,6 +32,8 @@ class Where(StrEnum):
     """The beginning of an effect."""
     ITEM = "items"
     """An item of a stream, before it comes."""
+    TIME = "run_s"
+    """Any time since the run began, in seconds: also within a call of the user's."""
 
 
 class Traits(msgspec.Struct, frozen=True, kw_only=True):
@@ -105,6 +107,14 @@ class Kill(Trouble):
         """End this process now."""
         scene.note(self.traits.name)
         _die()
+
+
+class KillAny(Kill):
+    """The process is gone, whatever it does just then; the longer a call, the more often in it."""
+
+    traits = Traits(
+        name="kill-any", about="SIGKILL, at any time, also within a call", where=Where.TIME
+    )
 
 
 class Hang(Trouble):
@@ -290,12 +300,13 @@ FAULTS: dict[str, type[Fault]] = {
     kind.traits.name: kind
     for kind in (
         Kill, Hang, Timeout, RateLimit, Corrupt, DiskFull, SlowDisk, ClockJump,
-        CutStream, StallStream, Freeze, CorruptAny,
+        CutStream, StallStream, Freeze, CorruptAny, KillAny,
     )
 }  # fmt: skip
 """The faults that come with Holdfast, by name."""
 
-_UNUSUAL = frozenset({"cut-stream", "stall-stream", "freeze", "corrupt-any"})
-"""Not every agent has streams; a frozen process takes ten seconds to be noticed."""
+_UNUSUAL = frozenset({"cut-stream", "stall-stream", "freeze", "corrupt-any", "kill-any"})
+"""Not every agent has streams; a frozen process takes ten seconds to be noticed; most of the time
+passes within calls, and most places where a kill could do harm lie between them."""
 USUAL = tuple(name for name in FAULTS if name not in _UNUSUAL)
 """The faults of a drill that names none."""

@@ -54,11 +54,19 @@ class Inside:
         """A crash point of Holdfast's."""
         if name in BEGUN:
             self._began_s = self._clock.monotonic()
+            self._wait()
         if name in ENDED:
             self._tell_lived()
         self._count(Where.MOMENT)
         if self._has_struck and self._fault is not None:
             self._fault.reached(self._scene, name)
+
+    def _wait(self) -> None:
+        """A fault that comes at a time does so from beside the run, whatever that does then."""
+        if self._fault is not None and self._fault.traits.where is Where.TIME:
+            timer = threading.Timer(self._charge.nth, self._fault.strike, (self._scene,))
+            timer.daemon = True
+            timer.start()
 
     def between(
         self,

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from holdfast.drill.faults import Fault
+from holdfast.drill.faults import Fault, Where
 
 EDGE = 0.97
 """Up to which part of a reference's moments a fault strikes: lives differ by a moment or two."""
@@ -24,11 +24,14 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
         """The id of the run."""
         return f"drill-{self.no}"
 
-    def nth(self, fault: Fault, counts: Mapping[str, float]) -> int:
-        """Before which moment the fault strikes, of those that the reference had."""
+    def nth(self, fault: Fault, counts: Mapping[str, float]) -> float:
+        """Before which moment the fault strikes, of those that the reference had; or after when."""
         known = counts.get(fault.traits.where, 0)
+        chance = random.Random(f"{self.seed}/nth")  # noqa: S311 it is to repeat
+        if fault.traits.where is Where.TIME:
+            return chance.uniform(known * fault.traits.after, known * EDGE)
         first, last = int(known * fault.traits.after), int(known * EDGE)
-        return random.Random(f"{self.seed}/nth").randrange(first, max(first + 1, last))  # noqa: S311 it is to repeat
+        return chance.randrange(first, max(first + 1, last))
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):

@@ -63,7 +63,7 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
     trial: Trial
     folder: Path
     scale: float
-    nth: int = 0
+    nth: float = 0
 
     @property
     def ledger(self) -> Ledger:
@@ -180,7 +180,7 @@ class Trials:
         )
 
     @contextlib.contextmanager
-    def _scene(self, trial: Trial, scale: float, nth: int = 0) -> Iterator[Scene]:
+    def _scene(self, trial: Trial, scale: float, nth: float = 0) -> Iterator[Scene]:
         """A directory of the run's own, gone afterwards."""
         folder = self._set.work / trial.run
         (folder / "home").mkdir(parents=True)

@@ -24,11 +24,13 @@ from holdfast.store.open import Opened
 
 RUNS_MAX = 500
 """The newest runs that are looked at."""
-JOURNAL_S = 0.0005
+RECORD_S = 0.0005
 """What a record is taken to block where nothing was measured, and that is said."""
 RECOVERED = 0.95
 """How surely a recovery helps, believed as strongly as one that was seen."""
 UNIT_S_MIN = 1e-3
+THINKING = 10
+"""A time between two calls that is so many times the median is the agent's own, not a record's."""
 
 Answered: TypeAlias = Answer | Happened | Streamed
 
@@ -47,6 +49,7 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
 
     is_finished: bool
     units: list[Unit]
+    calls: int
     worked_s: float
     bytes: int
     blocked_s: list[float]
@@ -75,7 +78,8 @@ def case_of(opened: Opened) -> Case:
     typical = sorted(whole, key=lambda run: len(run.units))[len(whole) // 2]
     exposed_s = math.fsum(run.worked_s for run in runs)
     found = [each for run in runs for each in run.episodes if each.ending is not Ending.OPEN]
-    journal_s, checkpoint_s, told = costs_of(runs)
+    record_s, checkpoint_s, told = costs_of(runs)
+    records = _mean((run.calls / len(run.units) for run in whole), 1.0)
     size = statistics.fmean(run.bytes / len(run.units) for run in whole)
     units = [msgspec.structs.replace(unit, bytes=size) for unit in typical.units]
     restore_s = _mean((each.parts.get("restore", 0.0) for each in found), 0.0)
@@ -85,6 +89,8 @@ def case_of(opened: Opened) -> Case:
         f"{PRIOR_S / 3600:g} h is taken for granted until more is seen"
     )
     notes = [source, *told]
+    if records > 1:
+        notes.append(f"a turn makes {records:.3g} records on average, so it is blocked as often")
     if not all(run.is_priced for run in whole):
         notes.append(
             "the price of some answers is not recorded, so their work counts as free: "
@@ -96,7 +102,7 @@ def case_of(opened: Opened) -> Case:
         units=units,
         causes=list(_causes(found, exposed_s)),
         saving=Saving(
-            journal_local_s=journal_s,
+            journal_local_s=record_s * records,
             checkpoint_local_s=checkpoint_s,
             restore_local_s=restore_s,
             restore_remote_s=restore_s,
@@ -112,16 +118,18 @@ def costs_of(runs: Sequence[Seen]) -> tuple[float, float, list[str]]:
     """How long a record and a checkpoint block here, and how that is known."""
     gaps = [gap for run in runs for gap in run.gaps_s]
     blocked = [each for run in runs for each in run.blocked_s]
-    journal_s = statistics.median(gaps) if gaps else JOURNAL_S
-    checkpoint_s = _mean(blocked, journal_s)
+    usual = statistics.median(gaps) * THINKING if gaps else 0.0
+    gaps = [gap for gap in gaps if gap <= usual]
+    record_s = _mean(gaps, RECORD_S)
+    checkpoint_s = _mean(blocked, record_s)
     record = (
-        f"a record blocks {1000 * journal_s:.3g} ms: the median of {_counted(len(gaps), 'time')} "
+        f"a record blocks {1000 * record_s:.3g} ms: the mean of {_counted(len(gaps), 'time')} "
         "between two calls, so at most that (the agent's own code counts)"
     )
     if not gaps:
         record = (
             "what a record costs here is not known, since no run made two calls one after the "
-            f"other: {1000 * journal_s:g} ms is taken, a flush of a local disk"
+            f"other: {1000 * record_s:g} ms is taken, a flush of a local disk"
         )
     checkpoint = (
         f"a checkpoint blocks {1000 * checkpoint_s:.3g} ms beside its record: the mean of "
@@ -129,7 +137,7 @@ def costs_of(runs: Sequence[Seen]) -> tuple[float, float, list[str]]:
     )
     if not blocked:
         checkpoint = "what a checkpoint costs here is not known, since none was made: as a record"
-    return journal_s, checkpoint_s, [record, checkpoint]
+    return record_s, checkpoint_s, [record, checkpoint]
 
 
 def promise_of(sla: SLA | None) -> Promise:
@@ -154,6 +162,7 @@ def _seen(lines: Sequence[Line], status: Status, size: int) -> Seen:
     return Seen(
         is_finished=status is Status.FINISHED,
         units=_units(calls),
+        calls=len(calls),
         worked_s=math.fsum(entry.took_s for entry in calls),
         bytes=size,
         blocked_s=[save.blocked_s for save in held_of(entries) if save.mode == "checkpoint"],

@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from holdfast.drill.faults import FAULTS, Corrupt, Hang, Kill
+from holdfast.drill.faults import FAULTS, Corrupt, Hang, Kill, KillAny
 from holdfast.drill.plan import Plan, Trial
 
 FOUR = ("kill", "hang", "corrupt", "timeout")
@@ -47,6 +47,16 @@ def test_a_fault_strikes_inside_the_run_and_where_it_can() -> None:
     assert {0, 1, 2, 3, 4} == hangs
     assert 25 == min(damage)
     assert 0 == Trial(no=0, case=0, seed="0").nth(Kill(), {})
+
+
+def test_a_kill_at_any_time_strikes_as_often_in_each_second_of_the_run() -> None:
+    counts = {"moments": 100.0, "run_s": 20.0}
+
+    times_s = sorted(plan().trial(no).nth(KillAny(), counts) for no in range(400))
+
+    assert 0 <= times_s[0] < 1
+    assert 18 < times_s[-1] <= 0.97 * 20
+    assert 9.7 == pytest.approx(times_s[200], abs=1.5)
 
 
 def test_every_fault_says_what_it_is() -> None:
