@@ -229,6 +229,8 @@ def changed(path: str, value: object) -> dict[str, Any]:
         ("work.unit.0.seconds", "a while", "not a duration"),
         ("work.unit.0.seconds", float("nan"), "finite number"),
         ("work.unit.0.seconds", "9000h", "more than a year"),
+        ("work.unit.0.seconds", 10**400, "a number of so many digits"),
+        ("work.unit.0.bytes", 10**400, "a number of so many digits"),
         ("work.unit.0.usd", -0.1, "finite number of US dollars"),
         ("work.unit.0.upfront", 2, "between 0 and 1"),
         ("work.unit.0.bytes", -5, "finite number from 0"),
@@ -485,6 +487,27 @@ def test_without_prices_and_failures_the_reason_says_so() -> None:
 def test_a_share_written_in_per_cent_is_told_how_to_write_it() -> None:
     with pytest.raises(BadCase, match=r"not 99\.9 \(write 99\.9 % as 0\.999\)"):
         promise_said(Promise(), ["availability=99.9"])
+
+
+@pytest.mark.parametrize(
+    ("said", "field", "value"),
+    [
+        ("availability=99.9%", "availability", 0.999),
+        ("breach_rate=0.1 %", "breach_rate", 0.001),
+        ("bytes_per_task=50kB", "bytes_per_task", 50_000),
+        ("bytes_per_task=50000", "bytes_per_task", 50_000),
+    ],
+)
+def test_a_promise_is_read_as_people_write_it(said: str, field: str, value: float) -> None:
+    assert value == pytest.approx(getattr(promise_said(Promise(), [said]), field))
+
+
+def test_a_number_without_end_is_no_reason_for_a_traceback(tmp_path: Path) -> None:
+    file = tmp_path / "endless.toml"
+    file.write_text(f"[work]\nrepeat = {'9' * 5000}\n", encoding="utf-8")
+
+    with pytest.raises(BadCase, match="cannot be read as TOML"):
+        read_case(file)
 
 
 def test_two_levels_name_both_their_intervals_and_are_no_points_of_the_curve() -> None:

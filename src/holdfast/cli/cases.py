@@ -1,6 +1,7 @@
 """A case for the advisor, read from a TOML file as people write it; every odd value is named."""
 
 import math
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,11 +11,12 @@ from msgspec.structs import replace
 
 from holdfast.errors import BadCase
 from holdfast.model.case import Case, Cause, Policy, Prices, Promise, Saving, Scope, Unit
-from holdfast.model.limits import CLOCKS, dollars, seconds
+from holdfast.model.limits import CLOCKS, brief, dollars, is_sane, seconds, size_of
 
 FILE_BYTES_MAX = 1024 * 1024
 UNITS_MAX = 20_000
 PER_CENT = 100
+_PER_CENT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*%\s*")
 YEAR_S = 366 * 86_400.0
 JOURNALS = ("none", "local", "remote")
 SHARES_OFF = 0.005
@@ -28,11 +30,12 @@ def read_case(file: Path) -> Case:
             data = stream.read(FILE_BYTES_MAX + 1)
         if len(data) > FILE_BYTES_MAX:
             raise BadCase(str(file), f"it has more than {FILE_BYTES_MAX:,} bytes")
-        return case_of(tomllib.loads(data.decode()), str(file))
+        said = tomllib.loads(data.decode())
     except OSError as error:
         raise BadCase(str(file), f"it cannot be read ({error.strerror})") from error
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # No text, no TOML, endless numbers or lists.
         raise BadCase(str(file), f"it cannot be read as TOML ({error})") from error
+    return case_of(said, str(file))
 
 
 def case_of(data: Mapping[str, Any], where: str) -> Case:
@@ -63,7 +66,7 @@ def promised(promise: Promise, table: "Table") -> Promise:
         ("overhead_cap", "overhead", table.share),
         ("breach_rate", "breach_rate", table.share),
         ("max_recovery", "max_recovery_s", table.seconds),
-        ("bytes_per_task", "bytes_per_task", table.number),
+        ("bytes_per_task", "bytes_per_task", table.size),
         ("breach_usd_per_hour", "breach_usd_per_hour", table.dollars),
         ("recovery_budget", "recovery_usd", table.dollars),
     ):
@@ -144,8 +147,8 @@ class Table:
         if found is None:
             return None
         is_number = isinstance(found, int | float) and not isinstance(found, bool)
-        if not is_number or not least <= found < math.inf:
-            self.bad(key, f"it takes a finite number from {least:g}, not {found!r}")
+        if not is_number or not is_sane(found) or found < least:
+            self.bad(key, f"it takes a finite number from {least:g}, not {brief(found)}")
         return float(found)
 
     def count(self, key: str, default: int, *, least: int = 0) -> int:
@@ -156,8 +159,9 @@ class Table:
         return int(found)
 
     def share(self, key: str, default: float | None) -> Any:  # noqa: ANN401 as `number`
-        """A share between 0 and 1."""
-        found = self.number(key, default)
+        """A share between 0 and 1, or in per cent with the sign."""
+        said = _PER_CENT.fullmatch(str(self._get(key, default)))
+        found = self.number(key, default) if said is None else float(said[1]) / PER_CENT
         if found is not None and found > 1:
             meant = f" (write {found:g} % as {found / 100:g})" if found <= PER_CENT else ""
             self.bad(key, f"it is a share between 0 and 1, not {found:g}{meant}")
@@ -170,6 +174,11 @@ class Table:
     def dollars(self, key: str, default: float | None) -> Any:  # noqa: ANN401 as `number`
         """A sum, as people write it."""
         return self._made(key, default, dollars)
+
+    def size(self, key: str, default: float | None) -> Any:  # noqa: ANN401 as `number`
+        """A number of bytes, as people write it."""
+        is_text = isinstance(self._get(key, default), str)
+        return self._made(key, default, size_of) if is_text else self.number(key, default)
 
     def _made(self, key: str, default: float | None, read: Any) -> Any:  # noqa: ANN401 as `number`
         found = self._get(key, default)

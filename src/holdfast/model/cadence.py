@@ -7,12 +7,16 @@ from typing import TypeAlias, TypeVar
 import msgspec
 
 from holdfast.errors import UsageError
+from holdfast.model.limits import brief
 from holdfast.model.limits import seconds as seconds_of
 
 N = TypeVar("N", int, float)
 
 _COUNTS = ("turns", "steps", "tokens")
 _RULE = re.compile(r"\s*(?P<word>[a-z_]+)\s*(?:=\s*(?P<value>[\w.]+)\s*)?")
+
+COUNT_MAX = 10**12
+"""Beyond this nobody counts turns, steps or tokens; `never()` says it better."""
 
 DURABLE, BOUNDED, ASYNC = DURABILITIES = ("durable", "bounded", "async")
 BOUND_S = 0.1
@@ -40,8 +44,9 @@ class Cadence(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         """Refuse a cadence that cannot be meant, at the line where it was written."""
         for name in _COUNTS:
             value = getattr(self, name)
-            if value is not None and (type(value) is not int or value < 1):
-                msg = f"every({name}=) takes a whole number from 1, not {value!r}"
+            if value is not None and (type(value) is not int or not 1 <= value <= COUNT_MAX):
+                most = f" to {COUNT_MAX:,}" if type(value) is int and value > 1 else ""
+                msg = f"every({name}=) takes a whole number from 1{most}, not {brief(value)}"
                 raise ValueError(msg)
         if self.seconds is not None and not 0 < self.seconds < float("inf"):
             msg = f"every(seconds=) takes a time from more than 0 on, not {self.seconds!r}"

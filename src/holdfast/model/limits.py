@@ -1,5 +1,6 @@
 """What the user asks for: service level and retries."""
 
+import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -15,23 +16,37 @@ _BYTES = {None: 1, "B": 1, "kB": 10**3, "KB": 10**3, "MB": 10**6, "GB": 10**9, "
 CLOCKS = ("resume", "catch_up")
 EXHAUSTED = ("escalate", "fail")
 ATTEMPTS_MAX = 100
+LARGE = 10**15
+"""Seconds or dollars from here on are a slip of the pen."""
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0, None: 1.0}
 
 
 def seconds(text: float | str) -> float:
     """Read a duration as people write it: `30`, `"30s"`, `"5m"`, `"2h"`."""
     if isinstance(text, int | float) and not isinstance(text, bool):
-        value = float(text)
+        value = float(text) if is_sane(text) else math.nan
     else:
         found = _DURATION.match(text) if isinstance(text, str) else None
         if found is None:
             msg = f"{text!r} is not a duration; write it as 30s, 5m, 2h or a number of seconds"
             raise ValueError(msg)
         value = float(found[1]) * _SECONDS[found[2]]
-    if not 0 <= value < float("inf"):
-        msg = f"a duration is a finite number of seconds, not {text!r}"
+    if not is_sane(value):
+        msg = f"a duration is a finite number of seconds from 0 on, not {brief(text)}"
         raise ValueError(msg)
     return value
+
+
+def is_sane(number: float) -> bool:
+    """Whether an amount can be meant: not negative, and not endless."""
+    return 0 <= number < LARGE
+
+
+def brief(value: object) -> str:
+    """A value for a message; of whole numbers that are far too long, only that they are."""
+    if isinstance(value, int) and not -LARGE <= value <= LARGE:
+        return "a number of so many digits"
+    return repr(value)
 
 
 def size_of(text: float | str) -> int:
@@ -47,15 +62,15 @@ def dollars(text: float | str) -> float:
     """Read a sum as people write it: `5`, `"$5"`, `"5 USD"`."""
     found: re.Match[str] | None = None
     if isinstance(text, int | float) and not isinstance(text, bool):
-        value = float(text)
+        value = float(text) if is_sane(text) else math.nan
     else:
         found = _DOLLARS.match(text) if isinstance(text, str) else None
         if found is None:
             msg = f"{text!r} is not a sum of US dollars; write it as 5, $5 or 5 USD"
             raise ValueError(msg)
         value = float(found[1])
-    if not 0 <= value < float("inf"):
-        msg = f"a sum is a finite number of US dollars, not {text!r}"
+    if not is_sane(value):
+        msg = f"a sum is a finite number of US dollars from 0 on, not {brief(text)}"
         raise ValueError(msg)
     return value
 

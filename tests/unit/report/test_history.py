@@ -1,8 +1,12 @@
 """What a store's history says of the cost of saving."""
 
+import re
+from pathlib import Path
+
 import pytest
 
-from holdfast.report.history import Seen, costs_of
+import holdfast
+from holdfast.report.history import Seen, case_of, costs_of
 
 
 def seen(gaps_s: list[float], blocked_s: list[float]) -> Seen:
@@ -38,3 +42,27 @@ def test_where_nothing_was_measured_it_is_said_to_be_unknown() -> None:
     _, _, told = costs_of([seen([], [])])
 
     assert ["not known" in text for text in told] == [True, True]
+
+
+@holdfast.step
+def look(n: int) -> int:
+    return n
+
+
+@holdfast.agent
+def busy(run: holdfast.Run) -> int:
+    for _ in run.turns():
+        return sum(look(n) for n in range(6))
+    return 0
+
+
+def test_a_turn_is_blocked_as_often_as_it_makes_records(tmp_path: Path) -> None:
+    with holdfast.open(tmp_path) as store:
+        store.run(busy, id="a")
+        case = case_of(store.opened)
+
+    [turn] = case.units
+    record_s = float(re.findall(r"a record blocks ([\d.e-]+) ms", " ".join(case.notes))[0]) / 1000
+    assert turn.seconds > 0
+    assert 6 * record_s == pytest.approx(case.saving.journal_local_s, rel=0.01)
+    assert "a turn makes 6 records on average, so it is blocked as often" in case.notes
