@@ -397,6 +397,9 @@ def test_a_name_that_no_stream_has_is_refused_with_those_there_are(
         ({"every": 0}, "whole number of tokens from 1"),
         ({"name": ""}, "a text of at most"),
         ({"tokens": len, "prefix": []}, "leave it out"),
+        ({"tokens": 5}, "is a function that counts an item's tokens, not 5"),
+        ({"tokens": lambda _: 10**30}, "gave a number of so many digits"),
+        ({"tokens": lambda _: -1}, "gave -1; it counts an item's tokens"),
         ({"timeout": "soon"}, "is not a duration"),
     ],
 )

@@ -2,6 +2,7 @@
 # ruff: noqa: ARG001 an agent takes its run first, needed or not
 
 import dataclasses
+import math
 from typing import Any
 
 import pydantic
@@ -70,6 +71,7 @@ def used(stage: Stage, answer: Any) -> Usage:  # noqa: ANN401 answers of all sha
         ({"model": "m", "usage": {}}, Usage("m", None, None)),
         ({"usage": {"input_tokens": "many", "output_tokens": True}}, Usage()),
         ({"usage": {"input_tokens": -1}}, Usage()),
+        ({"usage": {"input_tokens": 10**30, "output_tokens": 1.5}}, Usage()),
         ({"usage": None}, Usage()),
         ("text", Usage()),
         (None, Usage()),
@@ -125,6 +127,32 @@ def test_a_usage_function_that_returns_something_else_is_refused(stage: Stage) -
         chat()
 
     assert "usage= of" in str(stage.fault(agent))
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        (Usage(tokens_in=1.5), "tokens_in is a whole number from 0, not 1.5"),  # type: ignore[arg-type]
+        (Usage(tokens_out=-5), "tokens_out is a whole number from 0, not -5"),
+        (Usage(tokens_in=10**30), "tokens_in is a whole number from 0"),
+        (Usage(tokens_in="7"), "tokens_in is a whole number from 0, not '7'"),  # type: ignore[arg-type]
+        (Usage(usd=math.nan), "usd is a finite number from 0, not nan"),
+        (Usage(usd=-1), "usd is a finite number from 0, not -1"),
+        (Usage(model=5), "model is a text, not 5"),  # type: ignore[arg-type]
+    ],
+)
+def test_a_usage_that_cannot_be_meant_is_refused_before_it_is_recorded(
+    stage: Stage, told: Usage, said: str
+) -> None:
+    @holdfast.step(usage=lambda _: told)
+    def chat() -> str:
+        return "x"
+
+    @holdfast.agent
+    def agent(run: holdfast.Run) -> None:
+        chat()
+
+    assert said in str(stage.fault(agent))
 
 
 @pytest.mark.parametrize("turns", [5, 120])

@@ -15,7 +15,7 @@ from holdfast.engine.session import Frame
 from holdfast.errors import Diverged, UsageError
 from holdfast.model.journal import Raised, Usage
 from holdfast.model.limits import Retry
-from holdfast.policy.usage import usage_of
+from holdfast.policy.usage import fault_of, usage_of
 from holdfast.store.codec.veil import redact
 
 LINGER_S = 5.0
@@ -105,7 +105,11 @@ def read_usage(usage: UsageFn | None, value: object, name: str) -> Usage | None:
 
 def _told_usage(usage: UsageFn, value: object, name: str) -> Usage | None:
     told = usage(value)
-    if told is None or isinstance(told, Usage):
+    if told is None:
+        return None
+    if isinstance(told, Usage):
+        if (fault := fault_of(told)) is not None:
+            raise UsageError(f"usage= of {name}: {fault}")
         return told
     if isinstance(told, Mapping):
         named = {"model": told.get("model"), "provider": told.get("provider")}

@@ -30,7 +30,7 @@ from holdfast.engine.reading import Record
 from holdfast.engine.session import Frame
 from holdfast.errors import Diverged, StreamOpen, UsageError
 from holdfast.model.journal import ENDED, LEFT, Call, Raised, Streamed, Usage
-from holdfast.model.limits import Retry
+from holdfast.model.limits import Retry, brief, is_sane
 from holdfast.policy.usage import total
 from holdfast.store.codec import values
 from holdfast.store.codec.vault import guarded
@@ -67,6 +67,9 @@ def spec_of(
     """What `run.stream` is asked for; refused at its line if it cannot be meant."""
     if type(every) is not int or every < 1:
         msg = f"every= of a stream is a whole number of tokens from 1, not {every!r}"
+        raise UsageError(msg)
+    if tokens is not None and not callable(tokens):
+        msg = f"tokens= of a stream is a function that counts an item's tokens, not {tokens!r}"
         raise UsageError(msg)
     if name is not None and (type(name) is not str or not 0 < len(name) <= NAME_CHARS_MAX):
         msg = f"the name of a stream is a text of at most {NAME_CHARS_MAX} characters"
@@ -199,8 +202,9 @@ class Flow:
     def _take(self, item: object) -> bool:
         """Keep an item; whether it is time to record."""
         count = 1 if self._spec.tokens is None else self._spec.tokens(item)
-        if type(count) is not int or count < 0:
-            msg = f"tokens= of stream {self.call.name} gave {count!r}; it counts an item's tokens"
+        if type(count) is not int or not is_sane(count):
+            told = brief(count)
+            msg = f"tokens= of stream {self.call.name} gave {told}; it counts an item's tokens"
             raise UsageError(msg)
         if type(item) is not str:
             values.encode(item, path=f"an item of stream {self.call.name}")  # Refused by itself.

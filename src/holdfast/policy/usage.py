@@ -2,8 +2,10 @@
 
 import math
 from collections.abc import Mapping
+from typing import TypeGuard
 
 from holdfast.model.journal import Usage
+from holdfast.model.limits import brief, is_sane
 
 _IN = ("input_tokens", "prompt_tokens", "tokens_in")
 _OUT = ("output_tokens", "completion_tokens", "tokens_out")
@@ -26,6 +28,21 @@ def usage_of(answer: object) -> Usage | None:
         provider=_text(answer, "provider"),
     )
     return found if found != Usage() else None
+
+
+def fault_of(usage: Usage) -> str | None:
+    """What in a usage cannot be meant, so that it must not be recorded; None where all can."""
+    for name in ("tokens_in", "tokens_out"):
+        count = getattr(usage, name)
+        if count is not None and not _is_count(count):
+            return f"{name} is a whole number from 0, not {brief(count)}"
+    if usage.usd is not None and not _is_sum(usage.usd):
+        return f"usd is a finite number from 0, not {brief(usage.usd)}"
+    for name in ("model", "provider"):
+        text = getattr(usage, name)
+        if text is not None and not isinstance(text, str):
+            return f"{name} is a text, not {brief(text)}"
+    return None
 
 
 def total(usages: list[Usage]) -> Usage:
@@ -58,17 +75,25 @@ def _text(value: object, name: str) -> str | None:
 def _count(reported: object, names: tuple[str, ...]) -> int | None:
     for name in names:
         count = _get(reported, name)
-        if isinstance(count, int) and not isinstance(count, bool) and count >= 0:
+        if _is_count(count):
             return count
     return None
+
+
+def _is_count(value: object) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool) and is_sane(value)
 
 
 def _sum_told(reported: object) -> float | None:
     for name in _USD:
         usd = _get(reported, name)
-        if isinstance(usd, int | float) and not isinstance(usd, bool) and 0 <= usd < math.inf:
+        if _is_sum(usd):
             return float(usd)
     return None
+
+
+def _is_sum(value: object) -> TypeGuard[float]:
+    return isinstance(value, int | float) and not isinstance(value, bool) and is_sane(value)
 
 
 def _total_usd(sums: list[float | None]) -> float | None:
