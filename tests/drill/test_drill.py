@@ -5,6 +5,7 @@ import signal
 from pathlib import Path
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from holdfast.cli.main import main
 from holdfast.drill.faults import FAULTS, USUAL
@@ -356,7 +357,7 @@ def test_nobody_is_notified_of_what_a_drill_breaks(clinic: Clinic) -> None:
     assert not (clinic.folder / "mine").exists()
 
 
-def test_a_report_has_four_forms(clinic: Clinic, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_report_has_five_forms(clinic: Clinic, capsys: pytest.CaptureFixture[str]) -> None:
     made = clinic.drill("sound", "--faults", "kill", "--runs", "4", *STUBS, "--results", "r.jsonl")
     file = str(clinic.folder / "r.jsonl")
 
@@ -376,6 +377,14 @@ def test_a_report_has_four_forms(clinic: Clinic, capsys: pytest.CaptureFixture[s
     assert 5 == len(json.loads(report("--json"))["measured"])
     assert page.startswith("<!doctype html>")
     assert "<svg" in page
+    families = {
+        each.name: each for each in text_string_to_metric_families(report("--as", "metrics"))
+    }
+    struck = families["holdfast_drills"].samples
+    assert 4 == sum(sample.value for sample in struck)
+    assert {"sound"} == {sample.labels["outcome"] for sample in struck}
+    assert "kill" in {sample.labels["scenario"] for sample in struck}
+    assert "histogram" == families["holdfast_drill_recovery_seconds"].type
     # Nothing is loaded from elsewhere.
     assert not any(word in page for word in ("http:", "https:", "src=", "url(", "@import"))
 
@@ -394,7 +403,7 @@ def test_a_file_without_results_is_refused(
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        (("--as", "poem"), "--as takes table, markdown or html, not 'poem'"),
+        (("--as", "poem"), "--as takes table, markdown, html or metrics, not 'poem'"),
         (("--as", "html", "-o", "json"), "--as html and -o json ask for two forms"),
     ],
 )

@@ -446,6 +446,9 @@ def test_a_parent_is_kept_as_long_as_a_child_stands_in_its_ledger(stage: Stage) 
         (lambda run: run.child(print), "takes an agent, not builtin"),
         (lambda run: run.children([(print,)]), "takes an agent"),
         (lambda run: run.children([], limit=0), "whole number from 1"),
+        (lambda run: run.children([print]), r"written \(agent, \*args\), not <built-in"),
+        (lambda run: run.children([()]), r"takes calls, .*, not \(\)"),
+        (lambda run: run.children("ab"), "takes calls, .*, not 'a'"),
     ],
 )
 def test_what_is_no_child_is_refused(stage: Stage, wrong: Any, why: str) -> None:  # noqa: ANN401 any call

@@ -91,6 +91,14 @@ def wanted(agent: object, args: Sequence[Any], kwargs: dict[str, Any], id_: str 
     return Wanted(agent=agent, args=tuple(args), kwargs=kwargs, id=chosen)
 
 
+def called(call: object) -> Wanted:
+    """One of the calls of `run.children`: an agent and what it is given."""
+    if not isinstance(call, Sequence) or isinstance(call, str) or not call:
+        msg = f"run.children takes calls, each written (agent, *args), not {call!r:.80}"
+        raise UsageError(msg)
+    return wanted(call[0], call[1:], {}, None)
+
+
 def child(host: Host, here: Frame, asked: Wanted) -> Any:  # noqa: ANN401 the agent's own result
     """The child's result; awaitable where an event loop runs."""
     begun = _asked(here, asked)

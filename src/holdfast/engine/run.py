@@ -208,7 +208,7 @@ class Run:
         All come to their end; then the first `ChildFailed` is raised, or with `return_errors` each
         stands in its place in the list. In an async agent, `await` it.
         """
-        wanted = [family.wanted(agent, args, {}, None) for agent, *args in calls]
+        wanted = [family.called(each) for each in calls]
         here = self._here("run.children")
         return family.children(self._host, here, wanted, limit, returns_errors=return_errors)
 

@@ -28,7 +28,7 @@ def exposition(
 
     `escalations` is how many things wait for a person.
     """
-    text = _Text()
+    text = Text()
     _runs(text, facts)
     _saves(text, facts, store_bytes)
     _recoveries(text, [each for run in facts for each in run.episodes])
@@ -63,7 +63,7 @@ def exposition(
     return text.whole()
 
 
-def _runs(text: "_Text", facts: Sequence[Facts]) -> None:
+def _runs(text: "Text", facts: Sequence[Facts]) -> None:
     ended = [run for run in facts if run.is_ended]
     outcomes = Counter(str(run.status) for run in ended)
     text.counter("holdfast_runs_total", "Runs that ended.", _by("outcome", outcomes))
@@ -82,7 +82,7 @@ def _runs(text: "_Text", facts: Sequence[Facts]) -> None:
     )
 
 
-def _saves(text: "_Text", facts: Sequence[Facts], store_bytes: int) -> None:
+def _saves(text: "Text", facts: Sequence[Facts], store_bytes: int) -> None:
     text.counter(
         "holdfast_checkpoint_wait_seconds_total",
         "Time between calls: what saving takes, and at most that.",
@@ -101,7 +101,7 @@ def _saves(text: "_Text", facts: Sequence[Facts], store_bytes: int) -> None:
     text.gauge("holdfast_checkpoint_stored_bytes", "Bytes of the store.", store_bytes)
 
 
-def _recoveries(text: "_Text", episodes: Sequence[Episode]) -> None:
+def _recoveries(text: "Text", episodes: Sequence[Episode]) -> None:
     kinds = Counter(
         (str(each.kind), str(each.action or "none"), str(each.ending)) for each in episodes
     )
@@ -123,7 +123,7 @@ def _recoveries(text: "_Text", episodes: Sequence[Episode]) -> None:
     text.histogram("holdfast_recovery_seconds", "Time to recover.", times, BUCKETS_S)
 
 
-def _usage(text: "_Text", cost: Cost) -> None:
+def _usage(text: "Text", cost: Cost) -> None:
     for what, used, about in (
         ("saved", cost.saved, "Not spent again because of replay"),
         ("lost_work", cost.lost, "Spent on branches that were left"),
@@ -146,21 +146,24 @@ def _added(counts: Iterable[Mapping[str, int]]) -> Counter[str]:
     return found
 
 
-class _Text:
+class Text:
     """Families of samples, as text."""
 
     def __init__(self) -> None:
         self._lines: list[str] = []
 
     def counter(self, name: str, about: str, samples: Iterable[Sample]) -> None:
+        """What only grows."""
         self.family(name, "counter", about, samples)
 
     def gauge(self, name: str, about: str, value: float, labels: Labels | None = None) -> None:
+        """What may also fall."""
         self.family(name, "gauge", about, [("", labels or {}, value)])
 
     def histogram(
         self, name: str, about: str, times: Mapping[Key, Sequence[float]], limits: Sequence[float]
     ) -> None:
+        """How many times are within each limit, by labels."""
         samples: list[Sample] = []
         for key, took in sorted(times.items()):
             labels = dict(key)
@@ -172,12 +175,14 @@ class _Text:
         self.family(name, "histogram", about, samples)
 
     def family(self, name: str, kind: str, about: str, samples: Iterable[Sample]) -> None:
+        """Samples of one name, after what is said of them all."""
         self._lines += [f"# HELP {name} {about}", f"# TYPE {name} {kind}"]
         for end, labels, value in samples:
             said = ",".join(f'{key}="{_escape(text)}"' for key, text in labels.items())
             self._lines.append(f"{name}{end}{f'{{{said}}}' if said else ''} {float(value)!r}")
 
     def whole(self) -> str:
+        """All of it."""
         return "\n".join(self._lines) + "\n"
 
 

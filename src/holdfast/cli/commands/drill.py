@@ -13,8 +13,9 @@ from holdfast.cli.output import put
 from holdfast.drill.faults import FAULTS
 from holdfast.drill.markdown import markdown
 from holdfast.drill.page import page
+from holdfast.drill.prometheus import exposition
 from holdfast.drill.result import read
-from holdfast.drill.scorecard import Scorecard, scorecard
+from holdfast.drill.scorecard import scorecard
 from holdfast.errors import UsageError
 
 EXIT_MISSED = 6
@@ -147,22 +148,31 @@ def report(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="What `drill run --results` wrote.")],
     *,
     form: Annotated[
-        str, typer.Option("--as", metavar="FORM", help="table, markdown or html.")
+        str, typer.Option("--as", metavar="FORM", help="table, markdown, html or metrics.")
     ] = "table",
     output: Output = None,
     as_json: AsJson = False,
 ) -> int:
-    """Show the scorecard of a drill: as a table, JSON, Markdown, or an HTML page with charts."""
+    """Show the scorecard of a drill: as a table, JSON, Markdown, an HTML page, or metrics.
+
+    Metrics are in Prometheus' text format, to be laid beside those of `holdfast report metrics`.
+    """
     how = settings(output=output, as_json=as_json).output
-    card = scorecard(read(file))
-    pages: dict[str, Callable[[Scorecard], str]] = {"markdown": markdown, "html": page}
+    results = read(file)
+    card = scorecard(results)
+    pages: dict[str, Callable[[], str]] = {
+        "markdown": lambda: markdown(card),
+        "html": lambda: page(card),
+        "metrics": lambda: exposition(results),
+    }
     if form in pages and how == Format.TABLE:
-        put(pages[form](card).rstrip("\n"))
+        put(pages[form]().rstrip("\n"))
     elif form == "table":
         show(card, how, None)
     elif form in pages:
         raise UsageError(f"--as {form} and -o {how} ask for two forms; say one of them")
     else:
-        msg = f"--as takes table, markdown or html, not {form!r}; for JSON say -o json alone"
+        forms = "table, markdown, html or metrics"
+        msg = f"--as takes {forms}, not {form!r}; for JSON say -o json alone"
         raise UsageError(msg)
     return EXIT_MISSED if card.is_missed else 0
