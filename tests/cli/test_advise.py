@@ -470,6 +470,27 @@ def test_a_promise_that_cannot_be_kept_is_no_reason_to_save_nothing(promise: str
     assert "is kept by nothing saved ($" in told.advice.binding
 
 
+def test_without_prices_what_comes_nearest_to_the_promise_is_advised() -> None:
+    data = support()
+    del data["prices"]
+    data["sla"] = {"max_recovery": "2s"}
+    data["failures"]["per_task"] = 0.0001
+    for unit in data["work"]["unit"]:
+        unit["usd"] = 0
+    told = tell_all(case_of(data, "unpriced"))
+
+    best, none = told.advice.best, told.advice.none
+    assert none is not None
+    assert 0 == best.total_usd == none.total_usd
+    assert ["recovery P95"] == [check.name for check in best.misses]
+    # To save nothing takes the least time, and is furthest from what is promised.
+    assert none.time_s == min(each.time_s for each in told.advice.options)
+    assert "nothing saved" != best.strategy.name
+    times_s = [each.catch_up_s[1] or 0.0 for each in told.advice.options]
+    assert min(times_s) == pytest.approx(best.catch_up_s[1], rel=0.01)
+    assert "so what comes nearest to the promise decides" in text_of(told)
+
+
 def test_without_prices_and_failures_the_reason_says_so() -> None:
     data = support()
     data["failures"]["per_task"] = 0

@@ -146,7 +146,10 @@ def grids(told: Told) -> list[Grid | str]:
     if len(advice.options) > SHOWN:
         found.append(f"… and {len(advice.options) - SHOWN} more (-o json has all)")
     if best.misses and len(advice.options) > 1:
-        found.append("none keeps every limit, so what a task costs decides, breaches counted")
+        decides = "so what a task costs decides, breaches counted"
+        if not best.total_usd:
+            decides = "and nothing has a price, so what comes nearest to the promise decides"
+        found.append(f"none keeps every limit, {decides}")
     found += ["", _details(told)]
     if chart := _distribution_chart(told):
         found += ["", "recovery times: the share that takes no longer", chart]

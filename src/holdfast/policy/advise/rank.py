@@ -15,6 +15,8 @@ PRICES = {
     "second_usd": "what a second of waiting costs, so time is weighed only by its limits",
     "person_usd": "what it costs to ask a person, so giving up is free here",
 }
+FAILING = ("recovery P95", "breach rate")
+"""The limits that saving is for."""
 COARSE = 5
 """So many times the unit is what people often choose; told beside the advice."""
 
@@ -92,15 +94,29 @@ def _current(case: Case, weighed: Mapping[Strategy, Option | None]) -> Option | 
     return weighed[strategy] if strategy in weighed else weigh(case, strategy)
 
 
-def _order(option: Option) -> tuple[bool, bool, float, int, float, float]:
+def _order(option: Option) -> tuple[bool, bool, float, float, int, float, float]:
     """Nothing is worth an effect done twice; then limits count, then money, then time, then room.
 
     Where no way keeps every limit, money decides, and what a breach costs is in it: to save nothing
-    keeps many limits, and is no answer to a promise that cannot be kept.
+    keeps many limits, and is no answer to a promise that cannot be kept. Where nothing has a price,
+    what comes nearest to that promise does.
     """
     is_twice = any(check.name == REPEATED for check in option.misses)
-    misses = len(option.misses)
-    return is_twice, bool(misses), option.total_usd, misses, option.time_s, option.bytes
+    far, misses = _far(option), len(option.misses)
+    return is_twice, bool(misses), option.total_usd, far, misses, option.time_s, option.bytes
+
+
+def _far(option: Option) -> float:
+    """How far it is beyond the time or the rate that is promised for failures, whichever is more.
+
+    Differences of a hundredth are none.
+    """
+    beyond = [
+        check.value / check.limit
+        for check in option.misses
+        if check.name in FAILING and check.limit > 0
+    ]
+    return round(max(beyond, default=1.0), 2)
 
 
 def best_interval(case: Case) -> float | None:
