@@ -353,3 +353,19 @@ def test_a_declaration_that_cannot_work_is_refused_where_it_stands() -> None:
 
         @holdfast.effect(key="order")
         def pay(amount: int) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [
+        ({"version": 2}, "version= takes a text, such as '2.1', not 2"),
+        ({"version": "\ud800"}, "version= takes a text"),
+        ({"sla": {"max_recovery": "30s"}}, "sla= takes a promise, such as holdfast.SLA"),
+    ],
+)
+def test_what_would_make_runs_unreadable_is_refused_where_the_agent_is_declared(
+    wrong: Any,  # noqa: ANN401 what is no option
+    why: str,
+) -> None:
+    with pytest.raises(holdfast.UsageError, match=why):
+        holdfast.agent(**wrong)

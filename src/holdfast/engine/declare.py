@@ -88,6 +88,7 @@ def agent(
     or None.
     """
     rules = (classify,) if callable(classify) else tuple(classify)
+    _check_version(version)
     _check_promise(sla, rules)
     pace = pace_of(checkpoint, snapshot, durability)
 
@@ -240,7 +241,16 @@ def _refuse_unstoppable(shape: Shape, fn: Callable[..., Any]) -> None:
         raise UsageError(msg)
 
 
-def _check_promise(sla: SLA | None, rules: tuple[Rule, ...]) -> None:
+def _check_version(version: object) -> None:
+    """It is written down with every run, and a run whose version is no text could not be read."""
+    if version is not None and not (isinstance(version, str) and version.isprintable()):
+        raise UsageError(f"version= takes a text, such as '2.1', not {version!r:.80}")
+
+
+def _check_promise(sla: object, rules: tuple[Rule, ...]) -> None:
+    if sla is not None and not isinstance(sla, SLA):
+        msg = f"sla= takes a promise, such as holdfast.SLA(max_recovery='30s'), not {sla!r:.80}"
+        raise UsageError(msg)
     try:
         if sla is not None:
             sla.check()

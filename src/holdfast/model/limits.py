@@ -37,6 +37,11 @@ def seconds(text: float | str) -> float:
     return value
 
 
+def is_number(value: object) -> bool:
+    """Whether it is a number; yes and no are none."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
 def is_sane(number: float) -> bool:
     """Whether an amount can be meant: not negative, and not endless."""
     return 0 <= number < LARGE
@@ -109,9 +114,12 @@ class SLA(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
                 seconds(value)
         for name in ("availability", "overhead_cap"):
             value = getattr(self, name)
-            if value is not None and not 0 <= value <= 1:
-                msg = f"{name} is a share between 0 and 1, not {value!r}"
+            if value is not None and not (is_number(value) and 0 <= value <= 1):
+                msg = f"{name} is a share between 0 and 1, not {brief(value)}"
                 raise ValueError(msg)
+        for name in ("breach_usd_per_hour", "task_usd", "turn_usd"):
+            if isinstance(value := getattr(self, name), str):  # As people write it: "$5".
+                msgspec.structs.force_setattr(self, name, dollars(value))
 
     def check(self) -> None:
         """Refuse words and sums that say nothing here; older records may hold any."""
@@ -126,8 +134,9 @@ class SLA(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             if value is not None and value not in words:
                 msg = f"{name} is {' or '.join(map(repr, words))}, not {value!r}"
                 raise ValueError(msg)
-        if self.criticality is not None and not 1 <= self.criticality < float("inf"):
-            msg = f"criticality raises the stake: a number from 1, not {self.criticality!r}"
+        raised = self.criticality
+        if raised is not None and not (is_number(raised) and is_sane(raised) and raised >= 1):
+            msg = f"criticality raises the stake: a number from 1, not {brief(raised)}"
             raise ValueError(msg)
 
 

@@ -59,6 +59,9 @@ def test_a_service_level_keeps_what_was_written() -> None:
         ({"max_recovery": "later"}, "'later' is not a duration"),
         ({"deadline": -1}, "finite number of seconds"),
         ({"availability": 99.9}, "availability is a share between 0 and 1, not 99.9"),
+        ({"availability": True}, "availability is a share between 0 and 1, not True"),
+        ({"overhead_cap": "0.1"}, "overhead_cap is a share between 0 and 1, not '0.1'"),
+        ({"turn_usd": "cheap"}, "'cheap' is not a sum of US dollars"),
         ({"overhead_cap": -0.1}, "overhead_cap is a share between 0 and 1"),
     ],
 )
@@ -138,3 +141,10 @@ def test_a_retry_says_on_which_kinds_and_classes() -> None:
 def test_a_retry_that_cannot_be_meant_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"attempts is|duration|FailureKind|on= takes"):
         Retry(**wrong)
+
+
+def test_a_sum_written_with_its_sign_is_kept_as_a_number() -> None:
+    sla = SLA(turn_usd="$0.02", task_usd="4 USD", breach_usd_per_hour="120")  # type: ignore[arg-type]
+
+    assert (0.02, 4.0, 120.0) == (sla.turn_usd, sla.task_usd, sla.breach_usd_per_hour)
+    assert sla == msgspec.msgpack.decode(msgspec.msgpack.encode(sla), type=SLA)
