@@ -1,9 +1,12 @@
-"""Every text in a stored struct, with what must not be shown replaced."""
+"""A stored struct: texts without what must not be shown, and nothing that nobody could read."""
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
+from holdfast.errors import NotStorable
 from holdfast.store.codec.vault import vault
 from holdfast.store.codec.veil import redact
 
@@ -13,7 +16,20 @@ _encode = msgspec.msgpack.Encoder().encode
 def packed(struct: msgspec.Struct) -> bytes:
     """The bytes of a struct; encoded values in it have no secrets, and its texts lose theirs."""
     data = _encode(struct)
-    return _encode(_redacted(struct)) if vault.may_hold(data) else data
+    if vault.may_hold(data):
+        data = _encode(_redacted(struct))
+    try:
+        _decoder(type(struct))(data)
+    except msgspec.DecodeError as error:
+        name = type(struct).__name__
+        why = f"it could not be read back ({error}): something in it is not of its type"
+        raise NotStorable("what is to be recorded", name, why) from error
+    return data
+
+
+@functools.cache
+def _decoder(kind: type[msgspec.Struct]) -> Callable[[bytes], object]:
+    return msgspec.msgpack.Decoder(kind).decode
 
 
 def _redacted(value: Any) -> Any:  # noqa: ANN401 whatever structs hold
