@@ -13,12 +13,9 @@ from tests.tidy.source import failpoints
 
 pytestmark = pytest.mark.crash
 
-PAIRS = 4
-"""How many pairs of deaths are drawn for each agent, besides those that are all tried.
-
-`make soak` draws them by the thousand (`tests/soak/kills.py`).
-"""
-CHAINS, CHAIN = 2, 6
+PAIRS = 8
+"""How many pairs of deaths are drawn for each agent, besides those that are all tried."""
+CHAINS, CHAIN = 4, 6
 """How many runs of each agent die over and over, and how often at most."""
 FIRST = {
     "threads": Failpoint(name="effect.recorded", nth=2),
