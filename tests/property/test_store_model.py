@@ -29,6 +29,7 @@ from holdfast.store.leases import BEAT_S
 from tests.property.store_process import INTENTS, Killed, Local, Process, Remote
 
 MEMORY = Path("/dev/shm")  # noqa: S108 -- a file system in memory, where there is one
+DISK = Path("/var/tmp")  # noqa: S108 -- a disk, also where `TMPDIR` names memory
 NAMES = ("one", "two", "three")
 RUNS = ("a", "b", "c")
 
@@ -109,8 +110,9 @@ class Model(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        quick = MEMORY if self.in_memory and os.access(MEMORY, os.W_OK) else None
-        self.directory = Path(tempfile.mkdtemp(prefix="holdfast-model-", dir=quick))
+        wanted = MEMORY if self.in_memory else DISK
+        place = wanted if os.access(wanted, os.W_OK) else None
+        self.directory = Path(tempfile.mkdtemp(prefix="holdfast-model-", dir=place))
         self.wall, self.now = 1_750_000_000.0, 1_000.0
         self.processes: dict[str, Process] = {}
         self.buried: list[Local] = []
