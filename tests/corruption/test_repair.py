@@ -13,6 +13,7 @@ import holdfast
 from holdfast.clock import SystemClock
 from holdfast.model.ids import row_id
 from holdfast.store.open import open_store
+from holdfast.store.repair import rebuild
 from holdfast.store.verify import verify
 from tests.corruption.scene import Crash, Scene, keeper, place, small_parts
 from tests.corruption.test_findings import change, page_of, store_id
@@ -382,3 +383,18 @@ def test_a_repair_keeps_the_index_of_effects_that_forks_and_children_share(tmp_p
         store.fork("root", at=0, new_id="again", state={"last": 4})
         store.run(sender, id="again")
     assert before == done  # The fence knows all that the others did.
+
+
+def test_a_bad_pack_that_was_read_does_not_keep_the_database_open(path: Path) -> None:
+    with closing(sqlite3.connect(path / "store.db")) as link, link:
+        ((first, last),) = link.execute("SELECT min(first), max(id) FROM pack WHERE id >> 32 = 1")
+        link.execute("UPDATE pack SET body=zeroblob(99)")
+    opened = open_store(path, SystemClock(), must_be_whole=False)
+
+    with pytest.raises(holdfast.Damaged) as found:
+        opened.records.rows(first, last)
+    opened.close()
+
+    assert found.value.__traceback__ is not None  # It holds what was being read.
+    with rebuild.alone(path, SystemClock()):
+        pass

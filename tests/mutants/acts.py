@@ -113,7 +113,7 @@ ACTS = [
         f"{FENCED}test_the_same_intent_gets_the_recorded_outcome",
         (
             FENCE,
-            "            if not self._fates.rows(SPLIT):\n                return Look(",
+            "            if not self._is_split(rows):\n                return Look(",
             "            if self._fates:\n                return Look(",
         ),
     ),

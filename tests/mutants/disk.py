@@ -306,7 +306,11 @@ DISK = [
                 "        while abs(self._clock.now() - began) < self._stall_s:"
             ),
         ),
-        (LEASES, "        now = self._clock.monotonic()\n", "        now = self._clock.now()\n"),
+        (
+            LEASES,
+            "_BEAT.pack(count, self._clock.monotonic())",
+            "_BEAT.pack(count, self._clock.now())",
+        ),
     ),
     mutant(
         "wall-clock lease",

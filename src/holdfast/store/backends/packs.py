@@ -5,6 +5,7 @@ a state can be read without the rows. It is written and its rows are deleted in 
 transaction, after it was read back; whoever reads rows does not see the difference.
 """
 
+import contextlib
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
@@ -219,11 +220,12 @@ class Packs:
             "SELECT id, first FROM pack WHERE id BETWEEN ? AND ? ORDER BY id",
             (first, row_id(branch_of(last) + 1, 0) - 1),
         )
-        for end, start in found:
-            if type(start) is int and start > last:
-                return
-            rows = self._open(link, start, end)
-            yield from rows[max(0, first - start) : max(0, last - start + 1)]
+        with contextlib.closing(found):  # Left open by an error, it would keep the database open.
+            for end, start in found:
+                if type(start) is int and start > last:
+                    return
+                rows = self._open(link, start, end)
+                yield from rows[max(0, first - start) : max(0, last - start + 1)]
 
     def beside(self, link: sqlite3.Connection, first: int, last: int) -> Iterator[Beside | Damaged]:
         """The values beside packed rows from `first` to `last`, pack by pack, or what is wrong."""
