@@ -96,7 +96,7 @@ def test_a_run_killed_over_and_over_continues(
     first = _deaths(ward.known(agent).reached)
     later = [*first, *_second(ward, agent, FIRST.get(agent, USUAL))]
     plans = [[chance.choice(first), chance.choice(later)] for _ in range(PAIRS)]
-    plans += [[chance.choice(later) for _ in range(CHAIN)] for _ in range(CHAINS)]
+    plans += [[chance.choice(first), *chance.choices(later, k=CHAIN - 1)] for _ in range(CHAINS)]
 
     tally = ward.try_all(agent, plans)
 
