@@ -1,6 +1,9 @@
 """`store.run` starts, continues, or returns what is recorded; one id is one run."""
 # ruff: noqa: ARG001 an agent takes its run first, needed or not
 
+import threading
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -369,3 +372,29 @@ def test_what_would_make_runs_unreadable_is_refused_where_the_agent_is_declared(
 ) -> None:
     with pytest.raises(holdfast.UsageError, match=why):
         holdfast.agent(**wrong)
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        lambda run: run.ask("what of \ud800?"),
+        lambda run: list(run.stream(lambda: iter("ab"), name="\ud800")),
+    ],
+    ids=["question", "stream"],
+)
+def test_half_a_character_is_refused_and_the_other_runs_of_the_process_are_looked_after(
+    tmp_path: Path, record: Callable[[holdfast.Run], object]
+) -> None:
+    @holdfast.agent
+    def garbled(run: holdfast.Run) -> object:
+        return record(run)
+
+    @holdfast.agent
+    def sound(run: holdfast.Run) -> list[str]:
+        return [thread.name for thread in threading.enumerate()]
+
+    with holdfast.open(tmp_path) as store:
+        with pytest.raises(holdfast.NotStorable, match="what cannot be written"):
+            store.run(garbled, id="garbled")
+
+        assert "holdfast-housekeeper" in store.run(sound, id="sound")

@@ -25,7 +25,7 @@ from holdfast.model.journal import (
 )
 from holdfast.model.run import RunBody
 from holdfast.store.backends.base import Append, BranchRow, Create, Grow, JournalRow, RunRow
-from holdfast.store.codec.texts import packed
+from holdfast.store.codec.texts import packed, whole
 from holdfast.store.committer import Committer, Ticket
 from holdfast.store.inside import references_of
 from holdfast.store.marks import marks_of
@@ -317,4 +317,4 @@ def branch_payload(kept: int | None) -> bytes:
 def make_row(seals: RunSeals, id_: int, before: bytes, row: Row) -> JournalRow:
     """The journal row that follows the row with hash `before`."""
     is_clean = _CLEAN.issuperset(map(type, row.entries))
-    return seals.row(id_, before, _encode(row) if is_clean else packed(row))
+    return seals.row(id_, before, whole(row) if is_clean else packed(row))

@@ -15,7 +15,7 @@ _encode = msgspec.msgpack.Encoder().encode
 
 def packed(struct: msgspec.Struct) -> bytes:
     """The bytes of a struct; encoded values in it have no secrets, and its texts lose theirs."""
-    data = _encode(struct)
+    data = whole(struct)
     if vault.may_hold(data):
         data = _encode(_redacted(struct))
     try:
@@ -30,6 +30,15 @@ def packed(struct: msgspec.Struct) -> bytes:
 @functools.cache
 def _decoder(kind: type[msgspec.Struct]) -> Callable[[bytes], object]:
     return msgspec.msgpack.Decoder(kind).decode
+
+
+def whole(struct: msgspec.Struct) -> bytes:
+    """The bytes of a struct as it is; `NotStorable` for half a character, or an endless number."""
+    try:
+        return _encode(struct)
+    except (UnicodeEncodeError, OverflowError) as error:
+        why = f"it holds what cannot be written ({error}); leave that out"
+        raise NotStorable("what is to be recorded", type(struct).__name__, why) from error
 
 
 def _redacted(value: Any) -> Any:  # noqa: ANN401 whatever structs hold
