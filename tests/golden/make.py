@@ -27,8 +27,9 @@ from tests.golden.tell import KEY, KEY_TEXT, contents
 HERE = Path(__file__).parent
 KEPT = ("store.db", "heads", "objects")
 SEALED = "sealed"
-NAME = f"v{FORMAT}-{VALUES}"
-"""The format, and what a store of it has besides; those in `v1` were made before."""
+NAME = f"v{FORMAT}-{VALUES}-changes"
+"""The format, and what a store of it has besides; those in `v1` were made before, and those in
+`v1-values` when a checkpoint in the middle of a turn still held the whole state."""
 
 
 def main() -> int:
