@@ -233,16 +233,6 @@ def test_a_store_in_an_unwritable_place_is_said_in_a_line(shop: Shop) -> None:
     assert "Traceback" not in done.err
 
 
-def test_a_new_store_is_not_made_among_other_files(shop: Shop) -> None:
-    before = sorted(shop.folder.iterdir())
-
-    done = shop("run", "shop:echo", "--store", ".")
-
-    assert 2 == done.status
-    assert "name a folder of the store's own" in done.err
-    assert before == sorted(shop.folder.iterdir())
-
-
 def test_a_full_disk_stops_the_run_which_goes_on_once_there_is_room(shop: Shop) -> None:
     full = (4_000_000, resource.RLIM_INFINITY)
     child = shop.start(

@@ -27,7 +27,6 @@ HoldfastError
 │   ├── SecretMissing          a reference to a secret that has no value here
 │   ├── BadConfig              a configuration value that cannot be read
 │   ├── BadCase                a case for the advisor that cannot be meant as written
-│   ├── FolderTaken            a new store was to be made among other files
 │   └── Unsupported            this platform or file system is refused
 ├── RunStopped                 a run cannot go on by itself; sticky: the run raises it until it ends
 │   ├── RunFailed              the run ended with an error
@@ -117,7 +116,6 @@ from holdfast.errors.usage import (
     BadConfig,
     ChangedInCall,
     ChangedOutside,
-    FolderTaken,
     NestedCall,
     NotInRun,
     NotStorable,
@@ -157,7 +155,6 @@ __all__ = [
     "Expired",
     "ExportDamaged",
     "Fenced",
-    "FolderTaken",
     "HoldfastError",
     "InDoubt",
     "InvalidState",

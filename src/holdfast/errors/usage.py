@@ -308,22 +308,6 @@ class BadCase(UsageError):
         return f"{self.what}: {self.why}; {self.remedy}"
 
 
-class FolderTaken(UsageError):
-    """A new store was to be made in a folder that holds other files."""
-
-    remedy = "name a folder of the store's own, one that is empty or not there yet"
-
-    def __init__(self, path: str, found: str) -> None:
-        super().__init__(path, found)
-        self.path, self.found = path, found
-
-    def __str__(self) -> str:
-        return (
-            f"{self.path} is no store and holds other files ({self.found}), "
-            f"so none is made there; {self.remedy}"
-        )
-
-
 class Unsupported(UsageError):
     """A platform or file system that cannot keep the promises of the store."""
 

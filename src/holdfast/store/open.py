@@ -10,7 +10,7 @@ from holdfast.errors import Damaged, NotEncrypted, StoreClosed, StoreNotFound
 from holdfast.ondemand import OnDemand
 from holdfast.store.backends.directory import Directory
 from holdfast.store.backends.fs import RealFs
-from holdfast.store.backends.place import prepare, refuse_taken
+from holdfast.store.backends.place import prepare
 from holdfast.store.backends.sqlite import FILE, SqliteRecords
 from holdfast.store.chain import Hashed
 from holdfast.store.chunks import Chunks
@@ -65,7 +65,6 @@ def open_store(
 ) -> Opened:
     """Open the embedded store at `path`, making it unless `must_exist`.
 
-    A new one is made in a directory of its own: one that holds other files is refused.
     With a `key` a new store is encrypted, and one that is not encrypted is refused.
     `must_be_whole` refuses a store that misses acknowledged work; `verify` opens it to look.
     `alone` refuses one that anybody else has open, and keeps others out until it is closed.
@@ -73,7 +72,6 @@ def open_store(
     if must_exist and not (path / FILE).exists():
         raise StoreNotFound(str(path))
     prepare(path)
-    refuse_taken(path)
     objects = Directory(path / "objects", RealFs())
     root = None if key is None else unlock.maker(key)
     leases = Leases(path, clock, stall_s, alone=alone)  # First: keys may change until then.

@@ -6,16 +6,8 @@ from pathlib import Path
 import pytest
 
 from holdfast.clock import SystemClock
-from holdfast.errors import (
-    Damaged,
-    FolderTaken,
-    StoreClosed,
-    StoreError,
-    StoreNotFound,
-    StoreUnwritable,
-)
+from holdfast.errors import Damaged, StoreClosed, StoreError, StoreNotFound, StoreUnwritable
 from holdfast.model.journal import Entry
-from holdfast.store.backends.place import OWN
 from holdfast.store.backends.sqlite import FILE
 from holdfast.store.open import Opened, open_store
 from holdfast.store.writer import PACK_BYTES
@@ -36,42 +28,6 @@ def test_a_store_is_made_where_there_is_none_and_found_again(tmp_path: Path) -> 
     assert "a" == parts(again).find("a").body.id
     assert again.leases.take(1)
     again.close()
-
-
-def test_a_new_store_is_not_made_among_other_files(tmp_path: Path) -> None:
-    (tmp_path / "notes.txt").write_text("mine")
-
-    with pytest.raises(FolderTaken, match=r"holds other files \(notes.txt\).* a folder of the"):
-        open_store(tmp_path, SystemClock())
-
-    assert [tmp_path / "notes.txt"] == list(tmp_path.iterdir())
-
-
-def test_a_store_opens_whatever_was_put_beside_it(tmp_path: Path) -> None:
-    open_store(tmp_path, SystemClock()).close()
-    (tmp_path / "notes.txt").write_text("mine")
-
-    open_store(tmp_path, SystemClock()).close()
-
-
-@pytest.mark.parametrize("name", [*sorted(OWN - {FILE}), ".gitkeep", "lost+found"])
-def test_a_store_is_made_where_one_was_begun_or_a_disk_is_new(tmp_path: Path, name: str) -> None:
-    directories = {"objects", "lost", "repairing", "lost+found"}
-    (tmp_path / name).mkdir() if name in directories else (tmp_path / name).touch()
-
-    open_store(tmp_path, SystemClock()).close()
-
-    assert (tmp_path / FILE).exists()
-
-
-def test_every_file_of_a_store_is_known_as_its_own(tmp_path: Path) -> None:
-    opened = open_store(tmp_path, SystemClock())
-    opened.objects.put(bytes(32), b"large")
-
-    names = {path.name for path in tmp_path.iterdir() if not path.name.startswith(f"{FILE}-")}
-    opened.close()
-
-    assert OWN - {"lost", "repairing"} == names
 
 
 def test_a_store_that_must_exist_is_not_made(tmp_path: Path) -> None:

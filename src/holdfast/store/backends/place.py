@@ -6,7 +6,7 @@ import os
 import sys
 from pathlib import Path
 
-from holdfast.errors import FolderTaken, StoreUnwritable, Unsupported
+from holdfast.errors import StoreUnwritable, Unsupported
 from holdfast.store.backends.fs import Fs, RealFs
 
 NETWORK = frozenset(
@@ -15,11 +15,6 @@ NETWORK = frozenset(
     | {"fuse.glusterfs", "fuse.sshfs", "fuse.s3fs", "fuse.rclone"}
 )
 """File systems whose locks or shared memory do not hold what SQLite's WAL needs."""
-
-OWN = frozenset({"store.db", "objects", "heads", "lock", "leases", "beats", "lost", "repairing"})
-"""What a store's directory holds; a crash, or another process, may have made some of it so far."""
-MOUNTED = "lost+found"
-"""What is found in a new disk's root."""
 
 
 def prepare(path: Path, mounts: Path = Path("/proc/self/mountinfo")) -> None:
@@ -38,20 +33,6 @@ def prepare(path: Path, mounts: Path = Path("/proc/self/mountinfo")) -> None:
         raise unwritable(path, error) from error
     if not os.access(path, os.W_OK | os.X_OK):
         raise StoreUnwritable(str(path), "the directory is not writable for this user")
-
-
-def refuse_taken(path: Path) -> None:
-    """Refuse to make a store among other files; hidden ones, as of a desktop or git, are none."""
-    names: list[str] = []
-    with contextlib.suppress(PermissionError):  # Where nobody may look, so be it.
-        names = sorted(each.name for each in path.iterdir())
-    others = [name for name in names if _is_other(name)]
-    if others and "store.db" not in names:
-        raise FolderTaken(str(path), others[0])
-
-
-def _is_other(name: str) -> bool:
-    return not (name in OWN or name.startswith((".", "store.db-")) or name == MOUNTED)
 
 
 def _make(path: Path, fs: Fs) -> None:
