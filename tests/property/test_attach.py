@@ -195,10 +195,15 @@ def copy_part(machine: Machine, node: Any, at: int) -> None:
 
 
 def share(machine: Machine, node: Any, at: int) -> None:
-    """Put a container elsewhere too; it has moved if its old place goes."""
+    """Put a container elsewhere too; it has moved if its old place goes.
+
+    Never into itself: of a plain one inside an answer, what the answer holds of it is itself too.
+    """
     nodes = containers(machine.fields)
     other = nodes[at % len(nodes)]
-    if not any(each is node for each in containers(other)):
+    within = containers(other)
+    is_copied = type(node) in KINDS and any(alike(each, node) for each in within)
+    if not is_copied and not any(each is node for each in within):
         put(node, at, other)
 
 
