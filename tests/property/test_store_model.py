@@ -346,6 +346,10 @@ class Model(RuleBasedStateMachine):
         name, run = held[pick % len(held)]
         self.ask(name, "give", run)
         self.held[name].discard(run)
+        if (
+            self.locks.get(run, name) != name
+        ):  # The stalled process that it was taken from is not asked.
+            self.beaten.pop(run, None)
         for each in (self.locks, self.heirs):
             if each.get(run) == name:
                 del each[run]
