@@ -313,8 +313,7 @@ def test_who_has_just_locked_a_run_that_was_let_go_is_not_passed_over(
     clock.advance(STALL_S)
     heir.take(1)
     heir.give(1)
-    clock.during_sleep = (
-        stalled.beat
-    )  # It had locked the run and comes to its first beat meanwhile.
+    # It had locked the run and comes to its first beat meanwhile.
+    clock.during_sleep = stalled.beat
 
     assert not late.take(1)
