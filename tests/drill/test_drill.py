@@ -173,7 +173,8 @@ def payer(run: holdfast.Run) -> None:
     pay("o-1")
 """
     (clinic.folder / "shop.py").write_text(shop)
-    ask = ("drill", "run", "shop:payer", "--runs", "1", "--allow-effects", "--stub")
+    faults = ("--runs", "1", "--faults", "slow-disk")  # Another could leave the effect in doubt.
+    ask = ("drill", "run", "shop:payer", *faults, "--allow-effects", "--stub")
 
     refused = clinic(*ask, "payy=shop:fake_pay")
     allowed = clinic(*ask, "pay=shop:fake_pay")
