@@ -72,7 +72,8 @@ GRAMS: Final = frozenset(
 """The first bytes of every form that begins in a run, or right before it."""
 _BEFORE: Final = 5  # the longest beginning that ends outside a run: `ya29.`
 _RUNS_MAX: Final = 200
-"""So many bytes in runs are looked at one by one."""
+_RUNS_SHARE: Final = 16
+"""So many bytes in runs, or one in so many of all bytes, are looked at run by run."""
 
 TABLE: Final = bytes(
     97 if chr(code).isascii() and (chr(code).isalnum() or chr(code) in "_-") else 32
@@ -107,12 +108,12 @@ def is_suspect(data: bytes, marked: bytes, at: int, grams: frozenset[bytes]) -> 
 
     `marked` is what `TABLE` makes of them, and `at` is where the first run begins in it.
     """
-    seen = 0
+    seen, seen_max = 0, max(_RUNS_MAX, len(data) // _RUNS_SHARE)
     while at >= 0:
         end = marked.find(b" ", at)
         end = len(data) if end < 0 else end
         seen += end - at
-        if seen > _RUNS_MAX:
+        if seen > seen_max:
             return True
         # Where a secret that holds this run, or lies in it, would begin.
         if _any_of(grams).search(data, max(0, at - _BEFORE), end - RUN + GRAM):

@@ -60,6 +60,21 @@ def test_a_key_is_seen_among_many_runs_that_are_none(kind: str, sample: str) -> 
         assert Vault(environment={}).may_hold(packed)
 
 
+@pytest.mark.parametrize("place", [0, 500, 999])
+@pytest.mark.parametrize(("kind", "sample"), SAMPLES)
+def test_a_key_is_seen_in_a_long_text_with_a_run_here_and_there(
+    kind: str, sample: str, place: int
+) -> None:
+    chance = random.Random(kind)  # noqa: S311 a seed
+    prose = "an agent reads and writes and asks a model for the next of its words " * 8
+    texts = [prose + chance.randbytes(11).hex() for _ in range(1000)]
+    clean = msgspec.msgpack.encode(texts)
+    texts[place] += f" {sample} "
+
+    assert not Vault(environment={}).may_hold(clean)
+    assert Vault(environment={}).may_hold(msgspec.msgpack.encode(texts))
+
+
 def test_a_declared_secret_is_seen_among_many_runs_that_are_none() -> None:
     chance = random.Random(5)  # noqa: S311 a seed
     value = "correct-horse-battery-staple-42"
