@@ -98,7 +98,7 @@ def _hash_list(items: list[Any]) -> tuple[bytes, bool]:
 
 def _hash_group(items: list[Any], group: int) -> tuple[bytes, bool]:
     part = items[group * GROUP : (group + 1) * GROUP]
-    packed = _packed_digests(part)
+    packed = _packed(part) if BASIC.issuperset(map(type, part)) else _packed_digests(part)
     if packed is not None:
         return sha256(packed).digest(), True
     tokens, is_stable = _tokens(part)

@@ -11,7 +11,7 @@ from holdfast.capture import wire
 from holdfast.capture.fixed import BASIC, Value, is_fixed
 from holdfast.capture.leaves import Leaves, Now
 from holdfast.capture.node import DEPTH_MAX, KINDS, Node, children, is_flat, path_below, step
-from holdfast.capture.packable import is_packable
+from holdfast.capture.packable import are_numbers, is_packable
 from holdfast.capture.places import Named, name, stands_at
 from holdfast.store.chunks import CHUNK_BYTES_MIN, Chunks
 from holdfast.store.codec import values
@@ -105,7 +105,7 @@ class Lowering:
 
     def items(self, items: list[Any]) -> list[Any]:
         """Give what stands for the items of a list, with runs of known nodes in one item each."""
-        if not self._is_careful and BASIC.issuperset(map(type, items)):
+        if are_numbers(items) if self._is_careful else BASIC.issuperset(map(type, items)):
             return items
         lowered: list[Any] = []
         run: list[Any] = []

@@ -1,7 +1,22 @@
 """Which basic values msgpack may hold as they are; the others are the codec's business."""
 
+from typing import Any, Final
+
 from holdfast.capture import wire
 from holdfast.store.codec import vault, veil
+
+_NUMBERS: Final = frozenset({int, float, bool, type(None)})
+
+
+def are_numbers(values: list[Any]) -> bool:
+    """Say whether all are numbers (or None) that fit: among them nothing is large or secret."""
+    if not _NUMBERS.issuperset(map(type, values)):
+        return False
+    try:
+        wire.pack(values)
+    except OverflowError:
+        return False
+    return True
 
 
 def is_packable(value: object) -> bool:

@@ -83,6 +83,18 @@ def test_two_appended_answers_and_two_numbers_are_less_than_100_bytes() -> None:
     assert first_difference(state.root, restored(base, delta, answer=answers.get).root) is None
 
 
+@pytest.mark.parametrize(
+    "numbers", [[1, -(2**63), 2**64 - 1], [1, 2**64], [-(2**63) - 1], [0.5, None, True], [1, "a"]]
+)
+def test_numbers_beside_what_needs_care_come_back_as_they_are(numbers: list[Any]) -> None:
+    state = State({"numbers": numbers, "beside": "half a character \ud800"})
+
+    copy = restored(state.base())
+
+    assert first_difference(copy.root, state.root) is None
+    assert list(map(type, copy.root["numbers"])) == list(map(type, numbers))
+
+
 def test_a_sort_writes_only_what_moved() -> None:
     state = State({"m": [*range(1000), 2000, 1500, *range(3000, 4000)]})
     state.base()
