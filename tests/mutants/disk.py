@@ -137,8 +137,9 @@ DISK = [
         f"{POWER}row_is_lost",
         (
             SQLITE,
-            "                self._grow()\n",
-            '                self._grow(); self._writer.execute("PRAGMA synchronous=OFF")\n',
+            "        if missing > 0:\n            self._checkpoint()\n",
+            "        if missing > 0:\n            self._checkpoint()\n"
+            '            self._writer.execute("PRAGMA synchronous=OFF")\n',
         ),
     ),
     mutant(

@@ -59,13 +59,13 @@ def _set(link: sqlite3.Connection, file: Path) -> None:
 
 def create(
     link: sqlite3.Connection, store_id: bytes, root: Callable[[bytes], bytes] | None = None
-) -> None:
-    """Make the tables if the file is new; a kill leaves it new.
+) -> bool:
+    """Make the tables if the file is new, and say so; a kill leaves it new.
 
     `root` makes an encrypted store: it is given the store's id and returns the store's own key.
     """
     if not is_new(link):
-        return
+        return False
     key = None if root is None else root(store_id)
     failpoint.reach("store.creating")
     with transaction(link):
@@ -81,6 +81,7 @@ def create(
         link.execute(f"PRAGMA application_id={APPLICATION}")
         link.execute(f"PRAGMA user_version={FORMAT}")
     failpoint.reach("store.created")
+    return True
 
 
 def is_new(link: sqlite3.Connection) -> bool:

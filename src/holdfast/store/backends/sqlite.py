@@ -85,7 +85,7 @@ class SqliteRecords(SqliteReads):
         with self._lock.held():
             writer = connect(self._file)
             try:
-                create(writer, secrets.token_bytes(16), self._root)
+                is_made = create(writer, secrets.token_bytes(16), self._root)
                 self.store_id = check(writer, self._file)
                 self.is_sealed, self.holds_values = is_sealed(writer), holds_values(writer)
                 self._reader = connect(self._file, for_reading=True)
@@ -93,6 +93,12 @@ class SqliteRecords(SqliteReads):
                 writer.close()
                 raise
             self._writer = writer
+            if is_made:  # Whoever makes a store writes to it; who only reads one leaves its log.
+                try:
+                    self._grow()
+                except BaseException:
+                    self._drop()
+                    raise
 
     def commit(self, writes: Sequence[Write]) -> list[int]:
         """Do all `writes` in one transaction, durable when this returns."""

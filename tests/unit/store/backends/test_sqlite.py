@@ -89,6 +89,21 @@ def test_the_log_is_grown_once_and_used_again(records: SqliteRecords, tmp_path: 
     assert size == wal.stat().st_size
 
 
+def test_a_new_store_has_its_log_at_once_and_one_that_is_only_read_keeps_none(
+    tmp_path: Path,
+) -> None:
+    new = SqliteRecords(tmp_path, SystemClock())
+    sizes = [(tmp_path / WAL).stat().st_size]
+    new.close()
+    again = SqliteRecords(tmp_path, SystemClock())
+    again.runs(None, 1)
+    sizes.append((tmp_path / WAL).stat().st_size)
+    again.close()
+
+    assert sizes[0] >= WAL_PAGES * 4096
+    assert sizes[1] == 0
+
+
 def test_a_log_that_a_kill_left_with_nothing_but_its_length_holds_nothing(
     records: SqliteRecords, tmp_path: Path, reopen: Reopen
 ) -> None:
@@ -323,6 +338,7 @@ def test_damage_found_by_a_commit_is_not_revived(records: SqliteRecords) -> None
 
 
 def test_a_log_that_is_gone_before_the_first_commit_is_an_error(tmp_path: Path) -> None:
+    SqliteRecords(tmp_path, SystemClock()).close()
     records = SqliteRecords(tmp_path, SystemClock())
     (tmp_path / WAL).unlink()
 
