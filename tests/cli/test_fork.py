@@ -30,6 +30,20 @@ def test_a_fork_is_made_changed_and_gone_on_with(history: Shop) -> None:
     assert "forked from run-42" in shown.out
 
 
+def test_a_key_that_holds_the_sign_between_path_and_value_can_be_set(history: Shop) -> None:
+    made = history(
+        *("fork", "run-42", "--at", "0", "--as", "what-if"),
+        *("--set", '["a=b.c[0]"]={"x": "="}', "--set", "['क=']=1"),
+    )
+    shown = history("show", "what-if", "--path", '["a=b.c[0]"].x')
+    compared = history("diff", "run-42@0", "what-if", "-o", "json")
+
+    assert 0 == made.status, made.err
+    assert "=" == shown.data
+    paths = {each["path"] for each in compared.data["changes"]}
+    assert {'["a=b.c[0]"]', '["क="]'} == paths
+
+
 def test_a_fork_says_how_to_start_it_and_is_listed(history: Shop) -> None:
     made = history("fork", "run-42", "--at", "0")
     listed = history("runs", "--json").data["runs"]

@@ -63,14 +63,23 @@ def _fields(value: Any) -> dict[str, Any] | None:  # noqa: ANN401 any state
 def _mappings(
     path: tuple[object, ...], before: Mapping[Any, Any], after: Mapping[Any, Any]
 ) -> Iterator[Change]:
+    now = {key: key for key in after}
+    replaced = set()  # 1, True and 1.0 are one key to a dict, and not the same
     for key, value in before.items():
-        if key in after:
+        if key in after and _is_same_key(key, now[key]):
             yield from _compare((*path, key), value, after[key])
         else:
             yield Change(kind="removed", path=show((*path, key)), before=value)
+            replaced.add(key)
     for key, value in after.items():
-        if key not in before:
+        if key not in before or key in replaced:
             yield Change(kind="added", path=show((*path, key)), after=value)
+
+
+def _is_same_key(before: object, after: object) -> bool:
+    if type(before) is str:
+        return type(after) is str
+    return before is after or _is_equal(before, after)
 
 
 def _lists(path: tuple[object, ...], before: list[Any], after: list[Any]) -> Iterator[Change]:

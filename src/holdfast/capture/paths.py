@@ -5,24 +5,35 @@ import re
 from collections.abc import Hashable, Iterator, Mapping, MutableMapping, MutableSequence, Sequence
 from typing import Any
 
+import msgspec
+
 from holdfast.capture.fixed import Value
 from holdfast.errors import UsageError
 
 Step = Hashable | slice
 """A name or key, a place, or a part of a list."""
 
+
+class Written(msgspec.Struct, frozen=True):
+    """A key that has no literal, such as a date, as `repr` writes it."""
+
+    text: str
+
+
 ROOT = "state"
 """How errors and differences call the whole state; a path may begin so too."""
 
 _NUMBER = r"(?:-?\d{1,18})?"
 _STEP = re.compile(
-    rf"""\.?(?P<name>[^\W\d]\w*)            # a name, as in messages or .content
+    rf"""\.?(?P<name>[^\s.\[\]"'\\]+)       # a name, as in messages or .content
     | \[(?P<part>{_NUMBER}(?::{_NUMBER}){{1,2}})\]  # a part of a list
     | \["(?P<double>(?:[^"\\]|\\.)*)"\]    # a key that is no name
     | \['(?P<single>(?:[^'\\]|\\.)*)'\]
-    | \[(?P<literal>[^\[\]]+)\]             # a place in a list; a key that is no text""",
-    re.VERBOSE,
+    | \[(?P<literal>(?:[^\[\]"']|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')+)\]
+                                           # a place in a list; a key that is no text""",
+    re.VERBOSE | re.DOTALL,
 )
+_WRITTEN = re.compile(r"[\w.]*\(.*\)|<.*>|-?inf|nan", re.DOTALL)
 
 
 def parse(text: str) -> list[Step]:
@@ -49,6 +60,8 @@ def _step(text: str, at: int) -> tuple[Step, int]:
 
 def _value(found: re.Match[str]) -> Step:
     if found["name"] is not None:
+        if not found["name"].isidentifier():
+            raise ValueError(found["name"])
         return found["name"]
     if found["part"] is not None:
         part = slice(*(int(each) if each else None for each in found["part"].split(":")))
@@ -56,11 +69,20 @@ def _value(found: re.Match[str]) -> Step:
             raise ValueError(part)
         return part
     if found["literal"] is not None:
-        key: Hashable = ast.literal_eval(found["literal"].strip())
-        hash(key)
-        return key
+        return _key(found["literal"].strip())
     quoted = found["double"] if found["double"] is not None else found["single"]
-    return re.sub(r"\\(.)", r"\1", quoted)
+    return re.sub(r"\\(.)", r"\1", quoted, flags=re.DOTALL)
+
+
+def _key(text: str) -> Hashable:
+    try:
+        key: Hashable = ast.literal_eval(text)
+    except ValueError:
+        if _WRITTEN.fullmatch(text) is None:
+            raise
+        return Written(text)
+    hash(key)
+    return key
 
 
 def show(steps: Sequence[object]) -> str:
@@ -76,7 +98,7 @@ def _shown(step: object, *, is_first: bool) -> str:
     if isinstance(step, slice):
         ends = [step.start, step.stop, *([] if step.step is None else [step.step])]
         return f"[{':'.join('' if end is None else str(end) for end in ends)}]"
-    return f"[{step!r}]"
+    return f"[{step.text if isinstance(step, Written) else repr(step)}]"
 
 
 def pick(value: Value, steps: Sequence[Step]) -> Value:
@@ -112,6 +134,8 @@ def put(value: object, steps: Sequence[Step], new: object) -> None:
     if isinstance(last, slice) or any(isinstance(step, slice) for step in above):
         msg = f"{show(steps)} does not name one place; write it as notes or messages[-1].content"
         raise UsageError(msg)
+    if isinstance(last, Written):
+        last = _meant(within, last, steps)
     if isinstance(within, MutableMapping):
         within[last] = new
     elif isinstance(within, MutableSequence) and isinstance(last, int):
@@ -122,6 +146,8 @@ def put(value: object, steps: Sequence[Step], new: object) -> None:
 
 
 def _one(value: Value, step: Hashable, so_far: Sequence[Step]) -> Value:
+    if isinstance(step, Written):
+        return value[_meant(value, step, so_far)]
     if isinstance(value, Mapping) and step in value:
         return value[step]
     if type(step) is int and _has_places(value):
@@ -131,6 +157,14 @@ def _one(value: Value, step: Hashable, so_far: Sequence[Step]) -> Value:
         found = getattr(value, step, _nothing)
         if not callable(found):
             return found
+    raise _nothing(so_far, value)
+
+
+def _meant(value: Value, step: Written, so_far: Sequence[Step]) -> Hashable:
+    """The key of `value` that is written so."""
+    for key in value if isinstance(value, Mapping) else ():
+        if not isinstance(key, str) and repr(key) == step.text:
+            return key  # type: ignore[no-any-return]  # keys of any mapping
     raise _nothing(so_far, value)
 
 

@@ -1,16 +1,19 @@
 """A difference is named once, at its place, with lists aligned."""
 
 import dataclasses
+from collections.abc import Hashable
 from typing import Any
 from unittest.mock import patch
 
 import msgspec
 import pydantic
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.capture import diff as aligning
 from holdfast.capture.diff import ALIGNED_ITEMS_MAX, Change, diff
+from holdfast.capture.paths import show
 from holdfast.store.codec import values
 
 VALUES = st.recursive(
@@ -31,6 +34,14 @@ def test_what_was_added_removed_and_changed_is_named_at_its_place() -> None:
         Change(kind="added", path="m[2]", after={"t": "new"}),
         Change(kind="added", path="fresh", after=[]),
     ] == diff(before, after)
+
+
+@pytest.mark.parametrize(("old", "new"), [(1, True), (1, 1.0), ((1, 2), (True, 2)), (0, "0")])
+def test_a_key_that_became_another_one_is_no_equal_key(old: Hashable, new: Hashable) -> None:
+    assert [
+        Change(kind="removed", path=show([old]), before="x"),
+        Change(kind="added", path=show([new]), after="x"),
+    ] == diff({old: "x", "same": 1}, {new: "x", "same": 1})
 
 
 def test_an_item_put_in_front_is_one_addition() -> None:

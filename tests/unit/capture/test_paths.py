@@ -1,12 +1,17 @@
 """Paths are read as people write them, and shown so that they can be read again."""
 
+import datetime as dt
+import math
+import uuid
+from collections.abc import Hashable
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
 import pytest
 
-from holdfast.capture.paths import Step, parse, pick, show
+from holdfast.capture.paths import Step, parse, pick, put, show
 from holdfast.errors import UsageError
 
 STATE = {"messages": [{"role": "a"}, {"role": "b"}, {"role": "c"}], "odd key": {"x": 1}}
@@ -151,3 +156,31 @@ def test_a_path_to_nothing_says_what_there_is(path: str, offered: str) -> None:
 )
 def test_a_shown_path_is_read_as_itself(steps: list[Step]) -> None:
     assert steps == parse(show(steps))
+
+
+ODD_KEYS: list[Hashable] = [
+    "a.b", "की", "a·b", "ﬁ", "日本", "", "[0]", "a]b", 'a"]["b', "it's", "new\nline", "back\\\n",
+    "1", 1, -1, 1.5, 10**30, None, math.inf, -math.inf, (1, "a]"), (1, (2,)),
+    b"x]'", frozenset({1}), dt.date(2026, 1, 1), uuid.UUID(int=3), Decimal("1.23"), (uuid.UUID(int=4), 2),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("key", ODD_KEYS, ids=repr)
+def test_a_key_of_any_kind_is_found_and_set_by_the_path_that_is_shown(key: Hashable) -> None:
+    state: dict[str, Any] = {"d": {each: f"of {each!r}" for each in ODD_KEYS}}
+    path = show(("d", key))
+
+    assert f"of {key!r}" == pick(state, parse(path))
+    assert path == show(parse(path))
+    put(state, parse(path), "new")
+    assert "new" == state["d"][key]
+    assert len(ODD_KEYS) == len(state["d"])
+
+
+@pytest.mark.parametrize("path", ["d[UUID('00')]", "d.x[nan]", "[datetime.date(2026, 1, 2)]"])
+def test_a_key_that_is_written_so_and_is_not_there_says_what_there_is(path: str) -> None:
+    state = {"d": {uuid.UUID(int=3): 1, "x": [1]}}
+
+    for asked in (lambda: pick(state, parse(path)), lambda: put(state, parse(path), 1)):
+        with pytest.raises(UsageError, match=r"there is nothing at .*; there is: "):
+            asked()

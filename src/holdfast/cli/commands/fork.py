@@ -1,11 +1,14 @@
 """`holdfast fork RUN`: a new run from a point of another."""
 
+import contextlib
 import json
+import re
 from collections.abc import Iterable
 from typing import Annotated
 
 import typer
 
+from holdfast.capture.paths import parse
 from holdfast.cli import apps
 from holdfast.cli.carry import restart_command
 from holdfast.cli.options import Apps, AsJson, Output, StorePath, closing, settings
@@ -71,8 +74,8 @@ def fork(
 
 def _edits(said: Iterable[str]) -> Iterable[tuple[str, object]]:
     for text in said:
-        path, equals, value = text.partition("=")
-        if not equals:
+        path, value = _parted(text)
+        if value is None:
             msg = f"--set {text}: write it as PATH=JSON, such as plan.limit=50"
             raise UsageError(msg)
         try:
@@ -80,3 +83,14 @@ def _edits(said: Iterable[str]) -> Iterable[tuple[str, object]]:
         except ValueError as error:
             msg = f"--set {path}=…: the value is no JSON ({error}); a text is written '\"so\"'"
             raise UsageError(msg) from error
+
+
+def _parted(text: str) -> tuple[str, str | None]:
+    """The path and the value: parted at the first sign that does not stand inside a key."""
+    at = text.find("=")
+    for n in [found.start() for found in re.finditer("=", text)]:
+        with contextlib.suppress(UsageError):
+            parse(text[:n])
+            at = n
+            break
+    return (text, None) if at < 0 else (text[:at], text[at + 1 :])
