@@ -279,6 +279,84 @@ def test_private_extra_and_set_fields_of_a_model_come_back(stage: Stage) -> None
     assert expected == stage.live(agent)
 
 
+class Early(pydantic.BaseModel):
+    messages: list[Any] = []
+    _seen: int = pydantic.PrivateAttr(default=0)
+
+    @functools.cached_property
+    def length(self) -> int:
+        return len(self.messages)
+
+    @pydantic.computed_field  # type: ignore[prop-decorator]  # as its documentation has it
+    @functools.cached_property
+    def doubled(self) -> int:
+        return 2 * len(self.messages)
+
+
+class Late(Early):
+    tone: str = "dry"
+    _new: list[int] = pydantic.PrivateAttr(default_factory=lambda: [7])
+
+
+def test_a_model_computes_anew_what_it_cached_and_keeps_what_is_new_in_its_class(
+    stage: Stage,
+) -> None:
+    is_crashing = True
+
+    @holdfast.agent
+    def agent(run: holdfast.Run) -> Any:
+        model = Early() if is_crashing else Late()
+        run.attach("model", model)
+        for turn in run.turns():
+            if turn == 0:
+                model.messages.append("one")
+                model._seen = 5  # noqa: SLF001 the agent's own
+                assert (1, 2) == (model.length, model.doubled)
+            if turn == 1 and is_crashing:
+                raise Crash
+            if turn == 1:
+                assert isinstance(model, Late)
+                return [model.messages, model._seen, model.doubled, model.tone, model._new]  # noqa: SLF001
+        raise AssertionError
+
+    stage.die(agent)
+    is_crashing = False
+
+    assert [["one"], 5, 2, "dry", [7]] == stage.live(agent)
+
+
+class Hidden:
+    __slots__ = ("__dict__", "hidden")
+    hidden: int
+
+
+@dataclasses.dataclass
+class Below(Hidden):
+    shown: int = 1
+
+
+def test_what_stands_in_a_slot_of_a_class_above_is_kept(stage: Stage) -> None:
+    is_crashing = True
+
+    @holdfast.agent
+    def agent(run: holdfast.Run) -> Any:
+        bot = Below()
+        run.attach("bot", bot)
+        for turn in run.turns():
+            if turn == 0:
+                bot.hidden = 5
+            if turn == 1 and is_crashing:
+                raise Crash
+            if turn == 1:
+                return [bot.shown, bot.hidden]
+        raise AssertionError
+
+    stage.die(agent)
+    is_crashing = False
+
+    assert [1, 5] == stage.live(agent)
+
+
 def test_attributes_beside_the_fields_come_and_go(stage: Stage) -> None:
     is_crashing = True
 

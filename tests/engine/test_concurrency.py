@@ -12,7 +12,7 @@ import pytest
 
 import holdfast
 from holdfast import failpoint
-from tests.engine.kit import Crash, Stage, World, moments
+from tests.engine.kit import RUN, Crash, Stage, World, moments
 
 N = 5
 
@@ -414,3 +414,39 @@ def test_turns_of_threads_are_refused(stage: Stage) -> None:
             return str(caught.value)
 
     assert "run.turns() belongs to the agent's own code" in stage.live(agent)
+
+
+@pytest.mark.parametrize(("how", "kept", "refused"), [("bare", [0, 1, 2], 0), ("wrap", [], 3)])
+def test_a_change_by_a_thread_of_a_step_is_saved_with_its_turn_or_refused(
+    stage: Stage, how: str, kept: list[int], refused: int
+) -> None:
+    faults: list[holdfast.ChangedInCall] = []
+
+    @holdfast.agent
+    def agent(run: holdfast.Run) -> None:
+        run.state["notes"] = []
+
+        def change(turn: int) -> None:
+            try:
+                run.state["notes"].append(turn)
+            except holdfast.ChangedInCall as fault:
+                faults.append(fault)
+
+        def begin(turn: int) -> None:
+            target = run.wrap(change) if how == "wrap" else change
+            thread = threading.Thread(target=target, args=(turn,))
+            thread.start()
+            thread.join()
+
+        for turn in run.turns():
+            run.call(begin, turn)
+            if turn == 2:
+                return
+
+    stage.live(agent)
+
+    with stage.open() as store:
+        seen = [store.restore(f"{RUN}@{turn}")[1]["notes"] for turn in range(2)]
+        assert [kept[:1], kept[:2]] == seen
+        assert {"notes": kept} == store.restore(RUN)[1]
+    assert refused == len(faults)

@@ -8,10 +8,13 @@ from typing import Any, Final, Protocol
 
 from holdfast.capture.fixed import Value
 from holdfast.errors import NotStorable, UsageError
-from holdfast.store.codec.shapes import is_pydantic
-from holdfast.store.codec.wire import name_of
+from holdfast.store.codec import values
+from holdfast.store.codec.shapes import MIGRATE, is_pydantic, slots_of
+from holdfast.store.codec.wire import Refusal, name_of
 
 FIELDS_SET: Final = "__pydantic_fields_set__"
+VERSION: Final = "__version__"
+"""Beside the attributes of a class that is registered in a later version than the first."""
 
 
 class Form(Protocol):
@@ -27,14 +30,14 @@ class Form(Protocol):
 def form_of(obj: Value, only: Sequence[str] | None) -> Form:
     """The form of `obj`; `UsageError` if nothing says what in it is to be kept."""
     if only is not None:
-        return Attributes(obj, _checked(obj, only))
+        return Versioned(obj, Attributes(obj, _checked(obj, only)))
     offers = [getattr(obj, name, None) for name in ("capture", "restore")]
     if not isinstance(obj, type) and all(map(callable, offers)):
         return Offered(obj)
     if is_pydantic(type(obj)):
-        return Model(obj)
+        return Versioned(obj, Model(obj))
     if dataclasses.is_dataclass(obj) and not isinstance(obj, type):
-        return Attributes(obj)
+        return Versioned(obj, Attributes(obj))
     msg = (
         f"{name_of(type(obj))} is no dataclass or Pydantic model and offers no `capture()` and "
         "`restore(value)`; name what is to be kept: run.attach(section, obj, only=[...])"
@@ -60,6 +63,45 @@ class Offered:
         self._restore(value)
 
 
+class Versioned:
+    """An object whose attributes pass through the migrations of its class, if they are older."""
+
+    def __init__(self, obj: Value, form: Form) -> None:
+        self._name, self._form = name_of(type(obj)), form
+        self._known = values.registry.of_class(type(obj))
+        self._version = 1 if self._known is None else self._known.version
+
+    def take(self) -> Value:  # noqa: D102 as in Form
+        taken = self._form.take()
+        if self._version > 1:
+            taken[VERSION] = self._version
+        return taken
+
+    def put(self, value: Value) -> None:  # noqa: D102 as in Form
+        if not isinstance(value, dict):
+            kind = type(value).__name__
+            msg = f"the section holds a {kind}, not attributes of {self._name}"
+            raise UsageError(msg)
+        stored = value.pop(VERSION, 1)
+        if stored != self._version:
+            value = self._upgraded(stored, value)
+        self._form.put(value)
+
+    def _upgraded(self, stored: int, value: Value) -> Value:
+        if self._known is None:
+            msg = f"{self._name} was captured in version {stored}; register it with that version="
+            raise UsageError(msg)
+        aside = {FIELDS_SET: value.pop(FIELDS_SET)} if FIELDS_SET in value else {}
+        try:
+            made: Any = values.registry.upgrade(self._known, stored, value)
+        except Refusal as refusal:
+            raise UsageError(f"{refusal.type_name}: {refusal.why}") from refusal
+        if not isinstance(made, dict):
+            msg = f"a migration of {self._name} gave a {type(made).__name__}; return the attributes"
+            raise UsageError(msg)
+        return made | aside
+
+
 class Attributes:
     """An object as its attributes: those that were named, or a dataclass's fields and others.
 
@@ -70,6 +112,7 @@ class Attributes:
         self._obj, self._only = obj, only
         self._fields = only or [field.name for field in dataclasses.fields(obj)]
         self._had = {name for name in self._fields if hasattr(obj, name)}
+        self._slots = [name for name in slots_of(type(obj)) if name not in self._fields]
 
     def take(self) -> Value:  # noqa: D102 as in Form
         obj = self._obj
@@ -85,16 +128,18 @@ class Attributes:
 
     def _others(self) -> dict[str, Any]:
         """Attributes that are no fields; what a class computes anew is none."""
-        kind = type(self._obj)
-        return {
+        obj = self._obj
+        others = {
             name: value
-            for name, value in getattr(self._obj, "__dict__", {}).items()
-            if name not in self._fields
-            and not isinstance(getattr(kind, name, None), functools.cached_property)
+            for name, value in getattr(obj, "__dict__", {}).items()
+            if name not in self._fields and not _is_computed(obj, name)
         }
+        return others | {name: getattr(obj, name) for name in self._slots if hasattr(obj, name)}
 
     def put(self, value: Value) -> None:  # noqa: D102 as in Form
-        _refuse_unless_dict(self._obj, value)
+        value.pop(FIELDS_SET, None)  # The class was a Pydantic model once.
+        if not hasattr(self._obj, "__dict__"):
+            _refuse_gone(self._obj, value.keys() - {*self._fields, *self._slots})
         before = self.take()
         try:
             self._set(value)
@@ -119,7 +164,7 @@ class Model:
     def take(self) -> Value:  # noqa: D102 as in Form
         obj = self._obj
         return {
-            **obj.__dict__,
+            **{name: it for name, it in obj.__dict__.items() if not _is_computed(obj, name)},
             **(obj.__pydantic_extra__ or {}),
             **(obj.__pydantic_private__ or {}),
             FIELDS_SET: sorted(obj.__pydantic_fields_set__),
@@ -127,29 +172,31 @@ class Model:
 
     def put(self, value: Value) -> None:  # noqa: D102 as in Form
         obj = self._obj
-        _refuse_unless_dict(obj, value)
         known, private = type(obj).__pydantic_fields__, type(obj).__private_attributes__
         extra = value.keys() - known.keys() - private.keys() - {FIELDS_SET}
-        if extra and obj.__pydantic_extra__ is None:
-            msg = f"{name_of(type(obj))} has no field {min(extra)!r} any more"
-            raise UsageError(msg)
+        if obj.__pydantic_extra__ is None:
+            _refuse_gone(obj, extra)
         obj.__dict__.update({name: value[name] for name in known if name in value})
-        _fill(obj.__pydantic_extra__, {name: value[name] for name in value if name in extra})
-        _fill(obj.__pydantic_private__, {name: value[name] for name in private if name in value})
+        if obj.__pydantic_extra__ is not None:
+            obj.__pydantic_extra__.clear()
+            obj.__pydantic_extra__.update({name: value[name] for name in value if name in extra})
+        if obj.__pydantic_private__ is not None:
+            kept = {name: value[name] for name in private if name in value}
+            obj.__pydantic_private__.update(kept)
         obj.__pydantic_fields_set__.clear()
-        obj.__pydantic_fields_set__.update(value[FIELDS_SET])
+        obj.__pydantic_fields_set__.update(value.keys() & set(value.get(FIELDS_SET, known)))
 
 
-def _fill(held: dict[str, Any] | None, content: dict[str, Any]) -> None:
-    if held is not None:
-        held.clear()
-        held.update(content)
-
-
-def _refuse_unless_dict(obj: object, value: object) -> None:
-    if not isinstance(value, dict):
-        msg = f"the section holds a {type(value).__name__}, not attributes of {name_of(type(obj))}"
+def _refuse_gone(obj: object, names: set[str]) -> None:
+    """Refuse what was captured of attributes that the class has no place for any more."""
+    if names:
+        msg = f"{name_of(type(obj))} has no field {min(names)!r} any more; {MIGRATE}"
         raise UsageError(msg)
+
+
+def _is_computed(obj: object, name: str) -> bool:
+    """Whether an attribute is what the class computes anew where it is missing."""
+    return isinstance(getattr(type(obj), name, None), functools.cached_property)
 
 
 def _checked(obj: object, only: Sequence[str]) -> list[str]:

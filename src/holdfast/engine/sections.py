@@ -47,8 +47,8 @@ class Sections:
     ) -> None:
         """Make `obj` a section: captured into the state now, or filled from a restored one."""
         self._refuse_misuse(section, obj)
-        form = form_of(obj, only)
         values.learn(type(obj))
+        form = form_of(obj, only)
         may_lack = is_optional or section in self.optional
         is_standing = section in self._state.root
         self._forms[section], self._objects[id(obj)] = form, (obj, section)

@@ -6,10 +6,12 @@ and runs no code of the class, except `__post_init__` of a msgspec Struct, whose
 fields is overwritten.
 """
 
+import copy
 import dataclasses
 import enum
 import functools
 import sys
+import types
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -24,6 +26,10 @@ _BUILT_IN_BASES: Final = (
 
 FIELDS_SET: Final = "set"
 """What a Pydantic model was given and what it took from defaults: no part of its content."""
+
+MIGRATE: Final = (
+    "register the class with a higher version= and a `holdfast.migrate` from the stored one"
+)
 
 Taken = tuple[object, dict[str, object] | None]
 
@@ -70,6 +76,20 @@ def is_pydantic(cls: type) -> bool:
     return pydantic is not None and issubclass(cls, pydantic.BaseModel)
 
 
+def _slots_of(cls: type) -> tuple[str, ...]:
+    """The names of all that `cls` and the classes above it have slots for."""
+    return tuple(
+        name
+        for each in cls.__mro__
+        if "__slots__" in vars(each)
+        for name, slot in vars(each).items()
+        if isinstance(slot, types.MemberDescriptorType)
+    )
+
+
+slots_of: Callable[[type], tuple[str, ...]] = functools.lru_cache(maxsize=256)(_slots_of)
+
+
 def _take_enum(member: enum.Enum) -> Taken:
     return {"name": member.name}, None
 
@@ -77,7 +97,7 @@ def _take_enum(member: enum.Enum) -> Taken:
 def _make_enum(cls: type[enum.Enum], fields: Mapping[str, Any], _rest: object) -> object:
     name = fields["name"]
     if name not in cls.__members__:
-        raise Refusal(name_of(cls), f"stored as {name!r}, which is no longer a member; {_MIGRATE}")
+        raise Refusal(name_of(cls), f"stored as {name!r}, which is no longer a member; {MIGRATE}")
     return cls.__members__[name]
 
 
@@ -170,10 +190,23 @@ def _make_pydantic(cls: Any, fields: Mapping[str, Any], rest: Any) -> object:  #
             "__dict__": _complete(cls, fields, defaults),
             "__pydantic_fields_set__": kept.intersection(rest[FIELDS_SET]),
             "__pydantic_extra__": rest["extra"],
-            "__pydantic_private__": rest["private"],
+            "__pydantic_private__": _private(cls, rest["private"]),
         }
     )
     return model
+
+
+def _private(cls: Any, stored: dict[str, Any] | None) -> dict[str, Any] | None:  # noqa: ANN401
+    """The stored private attributes, newer ones by their default."""
+    known = cls.__private_attributes__
+    made = dict(stored or {})
+    for name in known.keys() - made.keys():
+        default, factory = known[name].default, known[name].default_factory
+        if factory is not None and not getattr(known[name], _TAKES_FIELDS, False):
+            made[name] = factory()
+        elif factory is None and type(default).__name__ != "PydanticUndefinedType":
+            made[name] = copy.deepcopy(default)
+    return made if known or stored is not None else None
 
 
 def _complete(
@@ -185,14 +218,15 @@ def _complete(
     if gone or missing:
         facts = [f"stored with {name!r}, which the class no longer has" for name in gone]
         facts += [f"stored without {name!r}, which has no default" for name in missing]
-        raise Refusal(name_of(cls), f"{'; '.join(facts)}; {_MIGRATE}")
+        raise Refusal(name_of(cls), f"{'; '.join(facts)}; {MIGRATE}")
     made = {name: make() for name, make in defaults.items() if name not in fields and make}
     return {name: fields[name] if name in fields else made[name] for name in defaults}
 
 
 def _refuse_strays(value: object, names: list[str] | tuple[str, ...]) -> None:
     """Refuse attributes beside the fields: they would be lost without a word."""
-    for name in getattr(value, "__dict__", {}):
+    slots = [name for name in slots_of(type(value)) if hasattr(value, name)]
+    for name in [*getattr(value, "__dict__", {}), *slots]:
         cached = isinstance(getattr(type(value), name, None), functools.cached_property)
         if name not in names and not cached:
             raise Refusal(
@@ -206,7 +240,7 @@ def _same(value: object) -> object:
     return value
 
 
-_MIGRATE = "register the class with a higher version= and a `holdfast.migrate` from the stored one"
+_TAKES_FIELDS = "default_factory_takes_validated_data"
 _ENUM = Shape(take=_take_enum, make=_make_enum)
 _FLAG = Shape(take=_take_flag, make=_make_flag)
 _NAMED_TUPLE = Shape(take=_take_named_tuple, make=_make_named_tuple)

@@ -166,6 +166,26 @@ def test_a_cached_property_is_computed_again_and_a_stray_attribute_refused() -> 
         values.encode([message])
 
 
+class Hidden:
+    __slots__ = ("__dict__", "hidden")
+    hidden: int
+
+
+@values.register
+@dataclasses.dataclass
+class Below(Hidden):
+    shown: int = 1
+
+
+def test_a_slot_of_a_class_above_is_refused_where_it_is_filled() -> None:
+    value = Below()
+
+    assert value == returned(value)
+    value.hidden = 5
+    with pytest.raises(errors.NotStorable, match="its attribute 'hidden' is not one of its fields"):
+        values.encode(value)
+
+
 def test_making_an_instance_runs_neither_constructor_nor_validation() -> None:
     point = Point(1)
     object.__setattr__(point, "x", -1)
@@ -470,6 +490,31 @@ def test_a_model_field_that_is_new_in_the_class_has_its_default() -> None:
 
     assert isinstance(back, Model)
     assert ("n", 3, {"name"}) == (back.name, back.size, back.model_fields_set)
+
+
+@values.register(name="privately")
+class Late(pydantic.BaseModel):
+    size: int = 1
+    _old: int = pydantic.PrivateAttr(default=1)
+    _new: list[int] = pydantic.PrivateAttr(default_factory=lambda: [7])
+    _unset: int = pydantic.PrivateAttr()
+
+
+@pytest.mark.parametrize(
+    ("stored", "expected"),
+    [({"_old": 5}, {"_old": 5, "_new": [7]}), (None, {"_old": 1, "_new": [7]})],
+)
+def test_a_private_attribute_that_is_new_in_the_class_has_its_default(
+    stored: dict[str, Any] | None, expected: dict[str, Any]
+) -> None:
+    tag = msgspec.msgpack.Ext(wire.OBJECT, b"")
+    rest: dict[str, Any] = {"set": [], "extra": None, "private": stored}
+    tree = [tag, "privately", 1, {"size": 2}, rest]
+
+    back = values.decode(b"\x02" + msgspec.msgpack.encode(tree))
+
+    assert isinstance(back, Late)
+    assert expected == back.__pydantic_private__
 
 
 def test_a_member_that_is_gone_is_refused() -> None:
