@@ -271,7 +271,7 @@ def test_a_flag_says_how_one_run_is_saved_whatever_its_agent_and_the_file_say(
     [
         (("--checkpoint", "hourly"), "--checkpoint: 'hourly' is no cadence"),
         (("--snapshot", "memory: hourly"), "--snapshot: section 'memory': 'hourly' is no cadence"),
-        (("--durability", "maybe"), "--durability: is 'durable', 'bounded', 'async', not 'maybe'"),
+        (("--durability", "maybe"), "--durability: 'maybe' is not one of durable, bounded, async"),
         (("--input", '{"checkpoint": 1}'), "called checkpoint cannot be given by name"),
     ],
 )

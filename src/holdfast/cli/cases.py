@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from holdfast.errors import BadCase
 from holdfast.model.case import Case, Cause, Policy, Prices, Promise, Saving, Scope, Unit
-from holdfast.model.limits import CLOCKS, brief, dollars, is_sane, seconds, size_of
+from holdfast.model.limits import CLOCKS, dollars, is_sane, seconds, short_repr, size_of
 
 FILE_BYTES_MAX = 1024 * 1024
 UNITS_MAX = 20_000
@@ -148,7 +148,7 @@ class Table:
             return None
         is_number = isinstance(found, int | float) and not isinstance(found, bool)
         if not is_number or not is_sane(found) or found < least:
-            self.bad(key, f"it takes a finite number from {least:g}, not {brief(found)}")
+            self.bad(key, f"it takes a finite number from {least:g}, not {short_repr(found)}")
         return float(found)
 
     def count(self, key: str, default: int, *, least: int = 0) -> int:

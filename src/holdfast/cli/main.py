@@ -122,7 +122,7 @@ def _told(words: list[str]) -> int:
     except BrokenPipeError:
         raise
     except Exception as error:  # noqa: BLE001 the one place where every error ends
-        return _explain(error)
+        return _explain(error, words)
     return status
 
 
@@ -202,14 +202,15 @@ def _top(
         put(context.get_help())
 
 
-def _explain(error: Exception) -> int:
+def _explain(error: Exception, words: Sequence[str]) -> int:
     """Tell a person what went wrong and what to do next; returns the exit status."""
     if os.environ.get(TRACEBACK):
         tell("".join(traceback.format_exception(error)).rstrip())
     if isinstance(error, typer.TyperException):
         context = getattr(error, "ctx", None)
         path = PROGRAM if context is None else context.command_path
-        tell(f"error: {error.format_message()}\n`{path} --help` shows how it is used")
+        said = (path == PROGRAM and _place_of(error, words)) or error.format_message()
+        tell(f"error: {said}\n`{path} --help` shows how it is used")
         return error.exit_code
     if isinstance(error, errors.HoldfastError):
         text = str(error)
@@ -222,3 +223,16 @@ def _explain(error: Exception) -> int:
         f"this is a mistake of Holdfast's; {TRACEBACK}=1 in the environment shows where"
     )
     return EXIT_UNEXPECTED
+
+
+def _place_of(error: Exception, words: Sequence[str]) -> str:
+    """Where an option goes that was given before the command it belongs to."""
+    option = getattr(error, "option_name", None)
+    if option is None:
+        return ""
+    command = next((word for word in words if word in COMMANDS), None)
+    found = load(command or "verify")
+    known = [found, *getattr(found, "commands", {}).values()]
+    if not any(option in each.opts for part in known for each in part.params):
+        return ""
+    return f"{option} goes after the command: `{PROGRAM} {command or 'COMMAND'} {option} …`"

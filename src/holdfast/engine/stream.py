@@ -30,7 +30,7 @@ from holdfast.engine.reading import Record
 from holdfast.engine.session import Frame
 from holdfast.errors import Diverged, StreamOpen, UsageError
 from holdfast.model.journal import ENDED, LEFT, Call, Raised, Streamed, Usage
-from holdfast.model.limits import Retry, brief, is_sane
+from holdfast.model.limits import Retry, is_sane, short_repr
 from holdfast.policy.usage import total
 from holdfast.store.codec import values
 from holdfast.store.codec.vault import guarded
@@ -203,7 +203,7 @@ class Flow:
         """Keep an item; whether it is time to record."""
         count = 1 if self._spec.tokens is None else self._spec.tokens(item)
         if type(count) is not int or not is_sane(count):
-            told = brief(count)
+            told = short_repr(count)
             msg = f"tokens= of stream {self.call.name} gave {told}; it counts an item's tokens"
             raise UsageError(msg)
         if type(item) is not str:

@@ -7,8 +7,8 @@ from typing import TypeAlias, TypeVar
 import msgspec
 
 from holdfast.errors import UsageError
-from holdfast.model.limits import brief
 from holdfast.model.limits import seconds as seconds_of
+from holdfast.model.limits import short_repr
 
 N = TypeVar("N", int, float)
 
@@ -46,7 +46,7 @@ class Cadence(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             value = getattr(self, name)
             if value is not None and (type(value) is not int or not 1 <= value <= COUNT_MAX):
                 most = f" to {COUNT_MAX:,}" if type(value) is int and value > 1 else ""
-                msg = f"every({name}=) takes a whole number from 1{most}, not {brief(value)}"
+                msg = f"every({name}=) takes a whole number from 1{most}, not {short_repr(value)}"
                 raise ValueError(msg)
         if self.seconds is not None and not 0 < self.seconds < float("inf"):
             msg = f"every(seconds=) takes a time from more than 0 on, not {self.seconds!r}"
@@ -170,7 +170,7 @@ def pace_of(
         msg = f"checkpoint= takes a cadence, such as holdfast.every(turns=5), not {cadence!r}"
         raise UsageError(msg)
     if durability is not None and durability not in DURABILITIES:
-        msg = f"durability= is {', '.join(map(repr, DURABILITIES))}, not {durability!r}"
+        msg = f"durability=: {durability!r} is not one of {', '.join(DURABILITIES)}"
         raise UsageError(msg)
     kept = None if snapshot is None else _snapshots(snapshot)
     return Pace(checkpoint=cadence, snapshot=kept, durability=durability)

@@ -32,7 +32,7 @@ def seconds(text: float | str) -> float:
             raise ValueError(msg)
         value = float(found[1]) * _SECONDS[found[2]]
     if not is_sane(value):
-        msg = f"a duration is a finite number of seconds from 0 on, not {brief(text)}"
+        msg = f"a duration is a finite number of seconds from 0 on, not {short_repr(text)}"
         raise ValueError(msg)
     return value
 
@@ -47,7 +47,7 @@ def is_sane(number: float) -> bool:
     return 0 <= number < LARGE
 
 
-def brief(value: object) -> str:
+def short_repr(value: object) -> str:
     """A value for a message; of whole numbers that are far too long, only that they are."""
     if isinstance(value, int) and not -LARGE <= value <= LARGE:
         return "a number of so many digits"
@@ -75,7 +75,7 @@ def dollars(text: float | str) -> float:
             raise ValueError(msg)
         value = float(found[1])
     if not is_sane(value):
-        msg = f"a sum is a finite number of US dollars from 0 on, not {brief(text)}"
+        msg = f"a sum is a finite number of US dollars from 0 on, not {short_repr(text)}"
         raise ValueError(msg)
     return value
 
@@ -115,7 +115,7 @@ class SLA(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         for name in ("availability", "overhead_cap"):
             value = getattr(self, name)
             if value is not None and not (is_number(value) and 0 <= value <= 1):
-                msg = f"{name} is a share between 0 and 1, not {brief(value)}"
+                msg = f"{name} is a share between 0 and 1, not {short_repr(value)}"
                 raise ValueError(msg)
         for name in ("breach_usd_per_hour", "task_usd", "turn_usd"):
             if isinstance(value := getattr(self, name), str):  # As people write it: "$5".
@@ -136,7 +136,7 @@ class SLA(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
                 raise ValueError(msg)
         raised = self.criticality
         if raised is not None and not (is_number(raised) and is_sane(raised) and raised >= 1):
-            msg = f"criticality raises the stake: a number from 1, not {brief(raised)}"
+            msg = f"criticality raises the stake: a number from 1, not {short_repr(raised)}"
             raise ValueError(msg)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import TypeGuard
 
 from holdfast.model.journal import Usage
-from holdfast.model.limits import brief, is_sane
+from holdfast.model.limits import is_sane, short_repr
 
 _IN = ("input_tokens", "prompt_tokens", "tokens_in")
 _OUT = ("output_tokens", "completion_tokens", "tokens_out")
@@ -35,13 +35,13 @@ def fault_of(usage: Usage) -> str | None:
     for name in ("tokens_in", "tokens_out"):
         count = getattr(usage, name)
         if count is not None and not _is_count(count):
-            return f"{name} is a whole number from 0, not {brief(count)}"
+            return f"{name} is a whole number from 0, not {short_repr(count)}"
     if usage.usd is not None and not _is_sum(usage.usd):
-        return f"usd is a finite number from 0, not {brief(usage.usd)}"
+        return f"usd is a finite number from 0, not {short_repr(usage.usd)}"
     for name in ("model", "provider"):
         text = getattr(usage, name)
         if text is not None and not isinstance(text, str):
-            return f"{name} is a text, not {brief(text)}"
+            return f"{name} is a text, not {short_repr(text)}"
     return None
 
 

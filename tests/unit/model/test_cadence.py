@@ -81,7 +81,7 @@ def test_what_is_said_of_a_run_goes_before_what_is_said_of_all() -> None:
         ({"checkpoint": "hourly"}, "'hourly' is no cadence"),
         ({"snapshot": {"memory": 3}}, "the cadence of each"),
         ({"snapshot": {3: never()}}, "the cadence of each"),
-        ({"durability": "maybe"}, "'durable', 'bounded', 'async', not 'maybe'"),
+        ({"durability": "maybe"}, "durability=: 'maybe' is not one of durable, bounded, async"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_where_it_is_said(wrong: dict[str, Any], why: str) -> None:
