@@ -1,5 +1,6 @@
 """Garbage collection as a user meets it: what goes, what stays and why, and that the rest works."""
 
+import random
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,17 @@ def forgetful(run: holdfast.Run, turns: int) -> int:
         run.state["document"] = blob(turn // 5)
         if turn % 20 == 7:
             pay(turn)
+        if turn + 1 == turns:
+            return turn
+    raise AssertionError
+
+
+@holdfast.agent(checkpoint=holdfast.every(turns=1))
+def drafts(run: holdfast.Run, turns: int) -> int:
+    """Writes one large text anew at every turn."""
+    for turn in run.turns():
+        think(turn)
+        run.state["draft"] = random.Random(turn).randbytes(300_000).hex()  # noqa: S311 a seed
         if turn + 1 == turns:
             return turn
     raise AssertionError
@@ -101,6 +113,36 @@ def test_a_pruned_point_is_said_to_be_removed(store: Store) -> None:
             holdfast.UnknownCheckpoint, match=r"garbage collection removed|no check"
         ):
             store.restore(name)
+
+
+def test_large_texts_of_a_short_run_go_at_once_and_few_are_left(store: Store) -> None:
+    store.run(drafts, 30, id="run")
+    before = states(store, "run")
+    assert 30 == files(store)
+
+    done = store.gc(KEPT)
+
+    assert done.values == 30 - files(store)
+    assert files(store) < 10
+    kept = states(store, "run")
+    assert kept.keys() < before.keys()
+    assert all(before[point] == state for point, state in kept.items())
+    assert is_whole(store)
+    assert store.plan_gc(KEPT).is_empty
+
+
+def test_what_was_pruned_is_gone_for_a_handle_that_had_read_it(
+    store: Store, tmp_path: Path
+) -> None:
+    store.run(drafts, 30, id="run")
+    with open_store(tmp_path / "store") as other:
+        before = states(other, "run")
+        store.gc(KEPT)
+
+        kept = states(other, "run")
+
+    assert kept.keys() < before.keys()
+    assert all(before[point] == state for point, state in kept.items())
 
 
 def test_effects_are_never_pruned(store: Store) -> None:

@@ -137,9 +137,8 @@ DISK = [
         f"{POWER}row_is_lost",
         (
             SQLITE,
-            "        if missing > 0:\n            self._checkpoint()\n",
-            "        if missing > 0:\n            self._checkpoint()\n"
-            '            self._writer.execute("PRAGMA synchronous=OFF")\n',
+            "        if missing > 0:\n",
+            '        self._writer.execute("PRAGMA synchronous=OFF")\n        if missing > 0:\n',
         ),
     ),
     mutant(

@@ -44,6 +44,7 @@ class Lowering:
         self.leaves_written: dict[int, int] = {}
         self.whole: list[tuple[Node, int]] = []  # containers written without a reference in them
         self.named = 0  # containers that are named instead of written
+        self.bytes_aside = 0  # of large leaves, which are named too
         self._root = root
         self._floor = floor
         self._leaves = leaves
@@ -194,7 +195,10 @@ class Lowering:
 
     def _kept(self, data: bytes) -> bytes:
         """Give the codec's bytes, or a reference under which they are durable now."""
-        return data if self._aside is None else self._aside.keep(data)
+        kept = data if self._aside is None else self._aside.keep(data)
+        if kept is not data:
+            self.bytes_aside += len(data)
+        return kept
 
     def _leaf(self, leaf: object) -> Value:
         if type(leaf) is dict or type(leaf) is list:

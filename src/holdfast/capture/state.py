@@ -65,6 +65,8 @@ class State:
         self._unlocated: deque[Place] = deque()
         self.bytes_to_read = 0
         """About what a reader of the last base has to read, with all that it names."""
+        self.bytes_aside = 0
+        """What the large leaves have that the last base names."""
         self.lost: dict[Any, errors.HoldfastError] = {}
         """Sections that a restore had to leave out, and why."""
         self._hashed_with = 0  # secrets that were known when something was hashed last
@@ -167,6 +169,7 @@ class State:
         self._remember(lowering, tracker.next)
         self.root.hf_source = None  # a base always writes its root
         self.bytes_to_read = len(data) + lowering.named * NAMED_BYTES
+        self.bytes_aside = lowering.bytes_aside
         tracker.floor, tracker.next = floor, lowering.next
         for node in tracker.dirty:
             node.hf_mark = None

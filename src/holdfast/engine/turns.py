@@ -20,6 +20,10 @@ BASE_BYTES_MIN = 64 * 1024
 """A new base is due when a restart would read more than this, and more than the last base and
 what that names."""
 
+BASE_BYTES_ASIDE_MIN = 1024 * 1024
+"""And when more than this was put aside since then, and more than the last base names: rows behind
+a base are needed, with all that they name, as long as any point after it is."""
+
 
 class Loops:
     """Turns of a run, counted through all of its loops; the state at each turn's end."""
@@ -185,7 +189,9 @@ class Loops:
     def _based(self, turn: int, loop: int, *, is_beside: bool) -> list[Based]:
         """The base that goes with a turn's end, if one is due."""
         session = self._session
-        if session.bytes_since_base <= max(BASE_BYTES_MIN, session.state.bytes_to_read):
+        to_read = max(BASE_BYTES_MIN, session.state.bytes_to_read)
+        aside = max(BASE_BYTES_ASIDE_MIN, session.state.bytes_aside)
+        if session.bytes_since_base <= to_read and session.writer.bytes_aside <= aside:
             return []
         try:
             state = session.state.base(is_beside=is_beside)
@@ -193,7 +199,7 @@ class Loops:
             # A thread changed something meanwhile. The turn's end is told already and must be
             # written; what is wrong is said when the state is saved next.
             return []
-        session.bytes_since_base = 0
+        session.bytes_since_base = session.writer.bytes_aside = 0
         return [Based(turn, loop, state, ranges(iter(sorted(session.outside_rows))))]
 
     def left(self, loop: int) -> None:

@@ -57,6 +57,7 @@ class RunWriter:
         self._marks = ledger or seals  # Of the run in whose ledger this one's effects are.
         self.run = run
         self.base = -1
+        self.bytes_aside = 0  # of large values that the rows since the newest base name
         self.life = -1
         self._id = -1
         self._mac = b""
@@ -98,6 +99,11 @@ class RunWriter:
             for entry in entries:
                 if type(entry) is Based:
                     self.base = id_
+            objects = claims(self.committer, entries)
+            if self.base == id_:  # It names them too: they are what is left if all before goes.
+                self.bytes_aside = 0
+            elif objects:
+                self.bytes_aside += sum(map(len, objects.values()))
             row = make_row(self._seals, id_, self._mac, Row(self.base, turn, entries))
             write = Append(
                 no=self.run.row.no,
@@ -107,7 +113,7 @@ class RunWriter:
                 intents=[self._marks.mark(intent) for intent in intents] if intents else (),
                 ledger=self.run.ledger,
                 pack_from=self._pack_from(row, is_end=body is not None),
-                objects=claims(self.committer, entries),
+                objects=objects,
             )
             self._id, self._mac = id_, row.mac
             return row, self.committer.submit(write)

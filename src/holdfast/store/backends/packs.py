@@ -204,18 +204,17 @@ def _without_gap(rows: list[JournalRow]) -> list[JournalRow]:
 
 
 class Packs:
-    """Reads packs; the last few are kept, because rows are read in runs."""
+    """Reads packs; the last few are kept, because rows are read in runs.
+
+    A kept one is compared with what stands there now: garbage collection writes packs anew.
+    """
 
     def __init__(self, packer: Packer) -> None:
         self._packer = packer
-        self._kept: dict[int, list[JournalRow]] = {}
+        self._kept: dict[int, tuple[bytes, list[JournalRow]]] = {}
 
     def rows(self, link: sqlite3.Connection, first: int, last: int) -> Iterator[JournalRow]:
         """The packed rows from `first` to `last`, in order."""
-        for kept in list(self._kept.values()):
-            if kept[0].id <= first and last <= kept[-1].id:
-                yield from kept[first - kept[0].id : last - kept[0].id + 1]
-                return
         found = link.execute(
             "SELECT id, first FROM pack WHERE id BETWEEN ? AND ? ORDER BY id",
             (first, row_id(branch_of(last) + 1, 0) - 1),
@@ -255,15 +254,15 @@ class Packs:
         return self._open(link, found[1], found[0])[-1] if found else None
 
     def _open(self, link: sqlite3.Connection, first: int, last: int) -> list[JournalRow]:
-        rows = self._kept.pop(last, None)
-        if rows is None:
-            found = link.execute("SELECT body FROM pack WHERE id=?", (last,)).fetchone()
-            if found is None or type(found[0]) is not bytes:
-                raise Damaged(f"pack {last:#x}", "it is named but not there")
+        found = link.execute("SELECT body FROM pack WHERE id=?", (last,)).fetchone()
+        if found is None or type(found[0]) is not bytes:
+            raise Damaged(f"pack {last:#x}", "it is named but not there")
+        known = self._kept.pop(last, None)
+        if known is None or known[0] != found[0]:
             if type(first) is not int:
                 raise Damaged(f"pack {last:#x}", f"it begins with {first!r}")
-            rows = self._packer.unpack(first, last, found[0], Around(link, first))
-        self._kept[last] = rows
+            known = found[0], self._packer.unpack(first, last, found[0], Around(link, first))
+        self._kept[last] = known
         while len(self._kept) > CACHE_PACKS:
             del self._kept[next(iter(self._kept))]
-        return rows
+        return known[1]
