@@ -44,8 +44,8 @@ class Flowing(Protocol):
 
     call: Call
 
-    def spill(self, how: str = "") -> None:
-        """Let what has arrived ride along with the next commit."""
+    def spill(self, how: str = "", *, is_due: bool = False) -> None:
+        """Let what has arrived ride along with the next commit; if it is due, also nothing."""
 
     def leave(self) -> None:
         """The agent goes on without the rest."""

@@ -11,7 +11,7 @@ import msgspec
 
 from holdfast import failpoint
 from holdfast.clock import Clock
-from holdfast.engine import agents
+from holdfast.engine import agents, left
 from holdfast.engine.agents import Agent
 from holdfast.engine.agree import agree, started_in
 from holdfast.engine.ask import still_waiting
@@ -306,6 +306,7 @@ class Launcher:
         if status is Status.DIVERGED:
             session.drop_pending()
         elif status is Status.FAILED:
+            left.take_back(session)
             session.blame(cause)
         if status not in (Status.WAITING, Status.CANCELLED):
             self._judge(session, cause)

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from holdfast import failpoint
 from holdfast.clock import Clock
-from holdfast.engine import context
+from holdfast.engine import context, left
 from holdfast.engine.agents import Agent
 from holdfast.engine.cancel import cancel
 from holdfast.engine.faults import is_cancelled
@@ -192,6 +192,7 @@ class Lives:
             with guarded(session.guard):
                 yield Run(session, self._chance, self)
         except BaseException as error:
+            left.take_back(session)
             if isinstance(error, CALLED_OFF) or is_cancelled(error):
                 session.called_off(error)
             raise

@@ -125,6 +125,7 @@ class Session:
         self.doing: dict[str, Call] = {}
         self.ledger: Ledger | None = None
         self.streams: list[Flowing] = []
+        self.left: list[tuple[Flowing, int]] = []
         self._pending: list[Entry] = []
         self.pending_serial = 0
         self._last: Ticket | None = None
@@ -143,8 +144,7 @@ class Session:
 
     def _refuse_if_over(self) -> None:
         if self.is_over:
-            msg = f"run {self.id} has ended; a thread or task of it is still at work"
-            raise UsageError(msg)
+            raise UsageError(f"run {self.id} has ended; a thread or task of it is still at work")
 
     def cancel(self) -> None:
         """The task that waits for a synchronous agent was cancelled: its next call raises that."""

@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from holdfast import failpoint
-from holdfast.engine import interpose
+from holdfast.engine import interpose, left
 from holdfast.engine.book import place
 from holdfast.engine.call import StepSpec, raise_again
 from holdfast.engine.drive import Commit, Invoke, Recorded, Rest, adrive, drive
@@ -238,10 +238,10 @@ class Flow:
         """Whether items wait for a record too long."""
         return bool(self._buffer) and now - self._since >= SPILL_S
 
-    def spill(self, how: str = "") -> None:
+    def spill(self, how: str = "", *, is_due: bool = False) -> None:
         """Let what has arrived ride along with the next commit."""
         with self._session.lock:
-            if not self._buffer and not how:
+            if not (self._buffer or how or is_due):
                 return
             session, count = self._session, len(self._buffer)
             with guarded(session.guard):
@@ -314,6 +314,7 @@ class Flow:
         self._close()
         if is_new:
             self.spill(LEFT)
+            left.note(session, self)
 
     def refuse_effect(self, effect: str) -> None:
         """Whoever reads a stream does nothing for good before its answer is final."""

@@ -232,18 +232,19 @@ class Packs:
             "SELECT id, first, body FROM pack WHERE id BETWEEN ? AND ? ORDER BY id",
             (first, row_id(branch_of(last) + 1, 0) - 1),
         )
-        for end, start, body in found:
-            if type(start) is not int or type(body) is not bytes:
-                continue  # Its rows say so when they are read.
-            if start > last:
-                return
-            try:
-                values = self._packer.beside(start, end, body, Around(link, start))
-            except Damaged as damage:
-                yield damage
-            else:
-                if values is not None:
-                    yield values
+        with contextlib.closing(found):  # As above: what is damaged remembers where it was found.
+            for end, start, body in found:
+                if type(start) is not int or type(body) is not bytes:
+                    continue  # Its rows say so when they are read.
+                if start > last:
+                    return
+                try:
+                    values = self._packer.beside(start, end, body, Around(link, start))
+                except Damaged as damage:
+                    yield damage
+                else:
+                    if values is not None:
+                        yield values
 
     def last(self, link: sqlite3.Connection, first: int, last: int) -> JournalRow | None:
         """The newest packed row from `first` to `last`, which end a branch."""
