@@ -63,8 +63,8 @@ class StoreUnwritable(StoreError):
     """The disk is full, read-only or failing; what was acknowledged is kept."""
 
     remedy = (
-        "free space or repair the disk, then do it again: a run that is restarted continues where "
-        "it was"
+        "free space, let this user write to the directory (or open a copy of it), or repair the "
+        "disk; then do it again: a run that is restarted continues where it was"
     )
 
     def __init__(self, path: str, why: str) -> None:

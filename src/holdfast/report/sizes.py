@@ -16,6 +16,7 @@ from holdfast.store.chunks import is_reference
 from holdfast.store.inside import references_in, states_of, values_of
 from holdfast.store.open import Opened
 from holdfast.store.reader import Run
+from holdfast.store.repair.rebuild import LOST, STAGE
 
 _ROWS = "SELECT id >> 32, count(*), sum(length(body) + length(mac)) FROM j GROUP BY 1"
 _PACKS = "SELECT id >> 32, count(*), sum(id - first + 1), sum(length(body)) FROM pack GROUP BY 1"
@@ -63,19 +64,37 @@ def sizes(opened: Opened) -> Sizes:
     with named(file), contextlib.closing(connect(file, for_reading=True)) as link:
         link.execute("BEGIN")
         parts, runs = _database(link, opened)
-    chunks = [path.stat().st_size for path in (opened.path / "objects").glob("??/*")]
-    log = [_size(Path(f"{file}{end}")) for end in ("-wal", "-shm")]
-    rest = [
-        path.stat().st_size
-        for path in opened.path.iterdir()
-        if path.is_file() and not path.name.startswith(FILE)
-    ]
+    found = {each: _size(each) for each in opened.path.rglob("*") if each.is_file()}
+    log, chunks, aside, rest = _sorted(found, opened.path)
+    pages = sum(part.bytes for part in parts)
+    beyond = found.get(file, 0) + sum(log) - pages  # The log also holds pages that go to the file.
     parts += [
         Part(what="large values", count=len(chunks), bytes=sum(chunks)),
-        Part(what="write-ahead log", count=len([n for n in log if n]), bytes=sum(log)),
+        Part(what="write-ahead log", count=len(log), bytes=max(0, beyond)),
+        Part(what="moved aside by repairs", count=len(aside), bytes=sum(aside)),
         Part(what="locks, leases, notes", count=len(rest), bytes=sum(rest)),
     ]
     return Sizes(bytes=sum(part.bytes for part in parts), parts=parts, runs=runs)
+
+
+def _sorted(found: dict[Path, int], path: Path) -> tuple[list[int], ...]:
+    """The sizes of the files of a store: the log's, large values, moved aside, and others."""
+    log, chunks, aside, rest = [], [], [], []
+    for file, size in found.items():
+        match file.relative_to(path).parts:
+            case (str(name),) if name in (f"{FILE}-wal", f"{FILE}-shm"):
+                log.append(size)
+            case ("objects", _, _):
+                chunks.append(size)
+            case (str(top), _, *_) if top in (LOST, STAGE):
+                aside.append(size)
+            case (str(name),) if name == FILE:
+                pass
+            case _:
+                rest.append(size)
+    # The index of an empty log is there because the store is open, and goes when it is closed.
+    is_empty = not found.get(path / f"{FILE}-wal")
+    return [] if is_empty else log, chunks, aside, rest
 
 
 def _database(link: sqlite3.Connection, opened: Opened) -> tuple[list[Part], list[RunSize]]:
