@@ -32,19 +32,30 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
 
 def diff(before: object, after: object) -> list[Change]:
     """Every difference from `before` to `after`, in the order of their paths."""
-    return list(_compare((), before, after))
+    return list(_compare(Place((), ()), before, after))
 
 
-def _compare(path: tuple[object, ...], before: Any, after: Any) -> Iterator[Change]:  # noqa: ANN401 any state
+class Place(msgspec.Struct, frozen=True):
+    """Where two values stand that are compared: in the older state, and in the newer one."""
+
+    old: tuple[object, ...]
+    new: tuple[object, ...]
+
+    def at(self, old: object, new: object) -> "Place":
+        """A place inside: by key, or by the index that an item has in each list."""
+        return Place((*self.old, old), (*self.new, new))
+
+
+def _compare(place: Place, before: Any, after: Any) -> Iterator[Change]:  # noqa: ANN401 any state
     if isinstance(before, Mapping) and isinstance(after, Mapping):
-        yield from _mappings(path, before, after)
+        yield from _mappings(place, before, after)
     elif isinstance(before, list) and isinstance(after, list):
-        yield from _lists(path, before, after)
+        yield from _lists(place, before, after)
     elif not _is_equal(before, after):
         inner: list[Change] = []
         if type(before) is type(after) and (fields := _fields(before)) is not None:
-            inner = list(_mappings(path, fields, _fields(after) or {}))
-        whole = Change(kind="changed", path=show(path), before=before, after=after)
+            inner = list(_mappings(place, fields, _fields(after) or {}))
+        whole = Change(kind="changed", path=show(place.new), before=before, after=after)
         yield from inner or [whole]
 
 
@@ -61,19 +72,19 @@ def _fields(value: Any) -> dict[str, Any] | None:  # noqa: ANN401 any state
 
 
 def _mappings(
-    path: tuple[object, ...], before: Mapping[Any, Any], after: Mapping[Any, Any]
+    place: Place, before: Mapping[Any, Any], after: Mapping[Any, Any]
 ) -> Iterator[Change]:
     now = {key: key for key in after}
     replaced = set()  # 1, True and 1.0 are one key to a dict, and not the same
     for key, value in before.items():
         if key in after and _is_same_key(key, now[key]):
-            yield from _compare((*path, key), value, after[key])
+            yield from _compare(place.at(key, key), value, after[key])
         else:
-            yield Change(kind="removed", path=show((*path, key)), before=value)
+            yield Change(kind="removed", path=show((*place.old, key)), before=value)
             replaced.add(key)
     for key, value in after.items():
         if key not in before or key in replaced:
-            yield Change(kind="added", path=show((*path, key)), after=value)
+            yield Change(kind="added", path=show((*place.new, key)), after=value)
 
 
 def _is_same_key(before: object, after: object) -> bool:
@@ -82,7 +93,7 @@ def _is_same_key(before: object, after: object) -> bool:
     return before is after or _is_equal(before, after)
 
 
-def _lists(path: tuple[object, ...], before: list[Any], after: list[Any]) -> Iterator[Change]:
+def _lists(place: Place, before: list[Any], after: list[Any]) -> Iterator[Change]:
     old, new = [digest(item) for item in before], [digest(item) for item in after]
     low = 0
     while low < min(len(old), len(new)) and old[low] == new[low]:
@@ -96,12 +107,12 @@ def _lists(path: tuple[object, ...], before: list[Any], after: list[Any]) -> Ite
             continue
         pairs = min(j - i, m - k)
         for n in range(pairs):
-            place = (*path, low + k + n)
-            yield from _compare(place, before[low + i + n], after[low + k + n])
+            inside = place.at(low + i + n, low + k + n)
+            yield from _compare(inside, before[low + i + n], after[low + k + n])
         for n in range(i + pairs, j):
-            yield Change(kind="removed", path=show((*path, low + n)), before=before[low + n])
+            yield Change(kind="removed", path=show((*place.old, low + n)), before=before[low + n])
         for n in range(k + pairs, m):
-            yield Change(kind="added", path=show((*path, low + n)), after=after[low + n])
+            yield Change(kind="added", path=show((*place.new, low + n)), after=after[low + n])
 
 
 def _opcodes(old: list[bytes], new: list[bytes]) -> Iterator[Opcode]:

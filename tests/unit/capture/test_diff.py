@@ -1,7 +1,9 @@
 """A difference is named once, at its place, with lists aligned."""
 
 import dataclasses
+import math
 from collections.abc import Hashable
+from decimal import Decimal
 from typing import Any
 from unittest.mock import patch
 
@@ -13,7 +15,8 @@ from hypothesis import strategies as st
 
 from holdfast.capture import diff as aligning
 from holdfast.capture.diff import ALIGNED_ITEMS_MAX, Change, diff
-from holdfast.capture.paths import show
+from holdfast.capture.digest import digest
+from holdfast.capture.paths import parse, pick, show
 from holdfast.store.codec import values
 
 VALUES = st.recursive(
@@ -147,3 +150,32 @@ def _sorted(value: object) -> object:
     if isinstance(value, dict):
         return {key: _sorted(value[key]) for key in sorted(value)}
     return [_sorted(item) for item in value] if isinstance(value, list) else value
+
+
+ODD = st.recursive(
+    st.sampled_from([None, 0, 1, True, 1.0, -0.0, math.nan, "x", b"x", (1, True), (1, 1)]),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(
+            st.sampled_from([1, True, 1.0, "1", "a.b", "[0]", None, (1,), (True,), Decimal("0.3")]),
+            inner,
+            max_size=3,
+        )
+    ),
+    max_leaves=10,
+)
+
+
+@given(before=st.lists(ODD, max_size=4), after=st.lists(ODD, max_size=4), is_alike=st.booleans())
+def test_every_path_leads_to_what_it_names_and_no_difference_is_passed_over(
+    before: list[Any], after: list[Any], is_alike: bool
+) -> None:
+    if is_alike:
+        after = [*before[1:], *after]
+    found = diff(before, after)
+
+    assert (digest(before) == digest(after)) == (not found)
+    for change in found:
+        is_gone = change.kind == "removed"
+        there = pick(before if is_gone else after, parse(change.path))
+        assert digest(change.before if is_gone else change.after) == digest(there)
