@@ -45,6 +45,18 @@ class Model(pydantic.BaseModel):
         (float("-inf"), "-inf"),
         (Colour.RED, "r"),
         ({1: "a", (2, 3): "b", None: Colour.RED}, {"1": "a", "[2, 3]": "b", "null": "r"}),
+        (
+            {1: "a", "1": "b", "[1]": "c", (2,): "d", frozenset({2}): "e", None: "f", "None": "g"},
+            {
+                "[[1]]": "a",
+                "1": "b",
+                "[1]": "c",
+                "[2]": "d",
+                "[frozenset({2})]": "e",
+                "null": "f",
+                "None": "g",
+            },
+        ),
         ({3, 1, 2}, [1, 2, 3]),
         (range(3), [0, 1, 2]),
         (b"\x00\xff", "AP8="),

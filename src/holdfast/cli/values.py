@@ -36,12 +36,24 @@ def plain(value: object) -> Any:  # noqa: ANN401 whatever JSON takes
 
 
 def _mapping(value: Mapping[Any, object]) -> dict[str, Any]:
-    return {key if type(key) is str else _key(key): plain(item) for key, item in value.items()}
+    taken = {key for key in value if type(key) is str}
+    made = {}
+    for key, item in value.items():
+        name = key if type(key) is str else _key(key, taken)
+        taken.add(name)
+        made[name] = plain(item)
+    return made
 
 
-def _key(key: object) -> str:
+def _key(key: object, taken: set[str]) -> str:
+    """The name of a key that is no text; one that is taken stands as in a path, `[1]`."""
     found = plain(key)
-    return found if isinstance(found, str) else json.dumps(found)
+    name = found if isinstance(found, str) else json.dumps(found)
+    if name in taken:
+        name = f"[{key!r}]"
+    while name in taken:
+        name = f"[{name}]"
+    return name
 
 
 _LOWER: tuple[tuple[tuple[type, ...], Callable[[Any], Any]], ...] = (
