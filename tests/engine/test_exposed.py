@@ -102,6 +102,30 @@ def test_a_secret_declared_on_the_way_makes_no_point_damaged_for_anybody(
     assert "cannot be confirmed here" in elsewhere[-1]["state"]
 
 
+@pytest.mark.parametrize("has_more", [False, True])
+def test_a_run_started_with_a_secret_in_clear_goes_on_once_it_is_declared(
+    stage: Stage, *, has_more: bool
+) -> None:
+    is_fixed = False
+
+    @holdfast.agent
+    def agent(run: holdfast.Run, note: str, *more: str) -> str:
+        if not is_fixed:
+            raise RuntimeError
+        return note
+
+    args = (f"use {VALUE}", "kelp")[: 1 + has_more]
+    stage.fault(agent, *args)
+    holdfast.secret("name:token", value=VALUE)
+    other = stage.fault(agent, "use another one")
+    is_fixed = True
+
+    assert isinstance(other, holdfast.AgentMismatch)
+    assert VALUE not in str(other)
+    assert f"use {VALUE}" == stage.restart(agent)
+    assert f"use {VALUE}" == stage.live(agent, *args)
+
+
 def test_a_restart_with_a_new_declaration_finds_its_calls_again_and_tells(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -202,6 +202,56 @@ def test_a_changed_signature_is_refused_and_both_are_shown(stage: Stage, call: s
     assert "venue" in str(caught.value)
 
 
+def _before(run: holdfast.Run, symbol: str, qty: int = 1) -> str:
+    raise Crash
+
+
+def _swapped(run: holdfast.Run, qty: Any, symbol: Any = "") -> str:
+    return f"{qty} {symbol}"
+
+
+def _renamed(run: holdfast.Run, ticker: str, qty: int = 1) -> str:
+    return f"{qty} {ticker}"
+
+
+def _other_default(run: holdfast.Run, symbol: str, qty: int = 5) -> str:
+    return f"{qty} {symbol}"
+
+
+def _one_more(run: holdfast.Run, symbol: str, qty: int = 1, venue: str = "sea") -> str:
+    return f"{qty} {symbol} {venue}"
+
+
+def _declared(fn: Any) -> holdfast.Agent[..., Any]:
+    fn.__qualname__ = "trader"
+    return holdfast.agent(fn)
+
+
+@pytest.mark.parametrize(
+    ("new", "args"),
+    [(_swapped, ("KELP", 2)), (_renamed, ("KELP", 2)), (_other_default, ("KELP",))],
+)
+def test_a_restart_never_gives_a_recorded_argument_to_another_parameter(
+    stage: Stage, new: Any, args: tuple[Any, ...]
+) -> None:
+    stage.die(_declared(_before), *args)
+
+    with pytest.raises(holdfast.AgentMismatch) as caught:
+        stage.restart(_declared(new))
+
+    assert "symbol='KELP'" in str(caught.value)
+    assert "parameters changed" in str(caught.value)
+
+
+@pytest.mark.parametrize("args", [("KELP",), ("KELP", 2)])
+def test_a_parameter_that_came_later_and_has_a_default_stops_no_restart(
+    stage: Stage, args: tuple[Any, ...]
+) -> None:
+    stage.die(_declared(_before), *args)
+
+    assert f"{len(args)} KELP sea" == stage.restart(_declared(_one_more))
+
+
 def test_a_run_inside_a_run_is_refused(stage: Stage) -> None:
     @holdfast.agent
     def inner(run: holdfast.Run) -> int:

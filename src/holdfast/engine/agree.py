@@ -2,10 +2,15 @@
 
 from typing import Any
 
+from holdfast.capture.digest import digest
+from holdfast.engine.bare import bare
 from holdfast.engine.order import Order
-from holdfast.engine.question import show
+from holdfast.engine.question import Question, show
 from holdfast.errors import AgentMismatch, Damaged, UsageError
 from holdfast.model.journal import Started
+from holdfast.model.run import Status
+from holdfast.store.codec.vault import Guard, guarded
+from holdfast.store.codec.veil import redact
 from holdfast.store.reader import Reader, Run
 
 
@@ -24,21 +29,42 @@ def agree(reader: Reader, order: Order, found: Run) -> tuple[tuple[Any, ...], di
         recorded, asked = f"{body.module}:{body.agent}", f"{agent.module}:{agent.name}"
         raise AgentMismatch(order.run, "agent", recorded, asked)
     started = started_in(reader, found)
+    recorded = redact(show(body.agent, started.asked))
     if order.args or order.kwargs:
         question = agent.shape.question(order.args, order.kwargs)
-        if question.digest != started.digest:
-            recorded = show(body.agent, started.asked)
+        if question.digest != started.digest and not _is_older(question, started):
             asked = show(agent.name, question.asked)
             raise AgentMismatch(order.run, "arguments", recorded, asked)
         return order.args, dict(order.kwargs)
     args, kwargs = _pair(reader.value(started.args))
     try:
-        agent.shape.bind(args, kwargs)
+        bound = agent.shape.bind(args, kwargs)
     except TypeError as error:
-        recorded = show(body.agent, started.asked)
         asked = f"a signature that does not take them ({error})"
         raise AgentMismatch(order.run, "arguments", recorded, asked) from error
+    is_plain = len(args) + len(kwargs) == len(bound)  # No default has a say.
+    if not (is_plain and list(bound) == [each.name for each in started.asked]):
+        question = agent.shape.question(args, kwargs)
+        if body.status is not Status.FINISHED and not _fits(question, started):
+            asked = f"a signature that reads them as {show(agent.name, question.asked)}"
+            raise AgentMismatch(order.run, "arguments", recorded, asked)
     return args, kwargs
+
+
+def _is_older(question: Question, started: Started) -> bool:
+    """Whether the run was started with the same, before a secret in it was declared."""
+    older = bare(question)
+    return older is not None and older.digest == started.digest
+
+
+def _fits(question: Question, started: Started) -> bool:
+    """Whether every recorded argument has its name and value still; others may have come since."""
+    marks = {each.name: {each.mark} for each in question.asked}
+    older = bare(question)
+    with guarded(Guard(cuts=False)):
+        for name, value in ({} if older is None else older.bound).items():
+            marks[name].add(digest(value, path=name)[:4])
+    return all(each.mark in marks.get(each.name, ()) for each in started.asked)
 
 
 def _pair(recorded: object) -> tuple[tuple[Any, ...], dict[str, Any]]:

@@ -188,7 +188,10 @@ class UnknownAgent(UsageError):
 class AgentMismatch(UsageError):
     """Another agent, or other arguments, under an id that is already used."""
 
-    remedy = "choose another id, or call with what was recorded"
+    remedy = (
+        "choose another id, or call with what was recorded; if the agent's parameters changed, "
+        "bring them back: a new one needs a default, an old one its name, place and default"
+    )
 
     def __init__(self, run: str, what: str, recorded: str, asked: str) -> None:
         super().__init__(run, what, recorded, asked)
