@@ -256,6 +256,31 @@ def test_forks_and_rollbacks_go_on_beside_what_was_pruned(store: Store) -> None:
     assert store.restore("fork")[1]
 
 
+@pytest.mark.parametrize("pinned", ["run", "fork"])
+def test_of_a_pinned_run_every_checkpoint_and_turn_stays_until_it_is_unpinned(
+    store: Store, pinned: str
+) -> None:
+    store.run(forgetful, 60, id="run")
+    store.fork("run", at=40, new_id="fork")
+    store.run(forgetful, id="fork")
+    turns = [each.id for each in store.checkpoints(pinned, every_turn=True)]
+    before = {id_: store.restore(id_)[1] for id_ in turns}
+    store.pin(pinned)
+
+    plan = store.plan_gc(KEPT)
+    store.gc(KEPT)
+
+    marked = {each.id for each in store.checkpoints(pinned)}
+    fates = {fate.id: fate.why for fate in plan.checkpoints if fate.id in marked}
+    assert len(fates) > 20
+    assert all("its run is pinned" in why for why in fates.values())
+    assert before == {id_: store.restore(id_)[1] for id_ in turns}
+    assert is_whole(store)
+
+    store.unpin(pinned)
+    assert store.gc(KEPT).rows > 0
+
+
 def test_a_pinned_checkpoint_stays_and_restores(store: Store) -> None:
     store.run(forgetful, 100, id="run")
     chosen = store.checkpoints("run")[4].id

@@ -183,14 +183,18 @@ class Collector:
                 id=each.id,
                 at=each.at.timestamp(),
                 turn=each.turn or 0,
-                held_by=["pinned"] if self._is_pinned(run, each.id) else [],
+                held_by=self._pinned(run, each.id),
             )
             for each in known
         ]
         return retention.checkpoints(candidates, self._rules, self._now, self._verifies)
 
-    def _is_pinned(self, run: Run, point: str) -> bool:
-        return (run.row.no, *_point(point)) in self._pins
+    def _pinned(self, run: Run, point: str) -> list[str]:
+        pinned = ["pinned"] if (run.row.no, *_point(point)) in self._pins else []
+        return [*pinned, "its run is pinned"] if self._is_pinned_whole(run) else pinned
+
+    def _is_pinned_whole(self, run: Run) -> bool:
+        return (run.row.no, *pins.WHOLE_RUN) in self._pins
 
     def _verifies(self, point: str) -> bool:
         try:
@@ -206,12 +210,14 @@ class Collector:
         if not self._rules.speaks_of_checkpoints:
             return {}
         needed: set[int] = set()
-        busy: set[int] = set()  # branches that a process at work may still name rows of
+        busy: set[int] = set()  # branches of pinned runs, and of those that a process works on
         for run in left:
             kept = [_point(fate.id) for fate in points[run.body.id] if fate.is_kept]
             needed |= _needed(self._reader, run, kept)
-            if self._opened.leases.is_held(run.row.no):
+            if self._opened.leases.is_held(run.row.no) or self._is_pinned_whole(run):
                 busy.update(branch.no for branch in self._reader.line(run.row.head))
+            if self._is_pinned_whole(run):
+                busy.update(branch.no for branch in self._reader.branches(run))
         gone: dict[tuple[int, int], set[int]] = {}
         for place, run in enumerate(self._runs):
             if run not in left:
