@@ -77,6 +77,20 @@ def test_with_another_key_a_store_is_refused_and_not_changed(path: Path) -> None
     assert before == kit.files(path)
 
 
+def test_a_key_of_another_kind_is_a_wrong_key_and_no_damage(path: Path, tmp_path: Path) -> None:
+    words = holdfast.Passphrase("kelp holds fast", cost=(2, 8, 1))
+    other = tmp_path / "by-words"
+    holdfast.open(other, key=words).close()
+
+    with pytest.raises(holdfast.WrongKey) as by_words:
+        holdfast.open(path, key=words)
+    with pytest.raises(holdfast.WrongKey) as by_file:
+        holdfast.open(other, key=kit.KEY)
+
+    assert "kept by: " in str(by_words.value)
+    assert "kept by: passphrase" in str(by_file.value)
+
+
 def test_an_open_store_is_refused_where_a_key_is_given(tmp_path: Path) -> None:
     kit.fill(tmp_path / "open", None)
 

@@ -39,12 +39,13 @@ class WrongKey(StoreError):
         "one; without it nothing can be read, by anybody"
     )
 
-    def __init__(self, what: str, kind: str) -> None:
-        super().__init__(what, kind)
-        self.what, self.kind = what, kind
+    def __init__(self, what: str, kind: str, kept: str = "") -> None:
+        super().__init__(what, kind, kept)
+        self.what, self.kind, self.kept = what, kind, kept
 
     def __str__(self) -> str:
-        return f"the key from {self.kind} does not open {self.what}; {self.remedy}"
+        kept = f" (its key is kept by: {self.kept})" if self.kept else ""
+        return f"the key from {self.kind} does not open {self.what}{kept}; {self.remedy}"
 
 
 class NotEncrypted(StoreError):

@@ -127,7 +127,13 @@ def _made(store_id: bytes, id_: int, secret: bytes) -> tuple[StoreKeys, bytes]:
 def unlock(row: bytes, store_id: bytes, provider: KeyProvider, path: str) -> StoreKeys:
     """The keys of a store from its row 0; `WrongKey` if the provider's key is another."""
     root, where = read_root(row), "the key of the store"
-    key = provider.unwrap(root.wrapped, _context(store_id, root.key), path)
+    try:
+        key = provider.unwrap(root.wrapped, _context(store_id, root.key), path)
+    except (WrongKey, Damaged) as error:
+        if root.kind == provider.kind:
+            raise
+        # What one kind of provider wrapped is not even well-formed to another.
+        raise WrongKey(path, provider.kind, root.kind) from error
     cipher = Cipher(key, root.key)
     if not hmac.compare_digest(cipher.commitment, root.commitment):
         raise WrongKey(path, provider.kind)
