@@ -209,6 +209,7 @@ def test_an_effect_with_neither_stops_the_run_and_is_listed(
         assert "it is not done again" in str(caught.value)
         assert "--happened" in str(caught.value)
         assert "--not-done" in str(caught.value)
+        assert "crash" not in caught.value.why  # An error left it so, or a crash: who knows.
     assert 1 == len(bank.keys)
     assert holdfast.Status.IN_DOUBT is stage.info().status
     assert "InDoubt" in (stage.info().error or "")

@@ -313,6 +313,33 @@ def test_each_record_of_the_log_carries_the_run_id(stage: Stage, world: World) -
     assert all(line.startswith(f"{RUN} | ") for line in lines)
 
 
+def test_a_format_that_names_the_run_id_takes_records_of_no_run_too(
+    stage: Stage, world: World
+) -> None:
+    @holdfast.step
+    def chat() -> str:
+        return world.ask("chat")
+
+    @holdfast.agent
+    def agent(run: holdfast.Run) -> None:
+        thread = threading.Thread(target=chat)
+        thread.start()
+        thread.join()
+
+    stream = io.StringIO()
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(logging.Formatter("%(run_id)s | %(message)s"))
+    logger = logging.getLogger("holdfast")
+    logger.addHandler(handler)
+    try:
+        stage.live(agent)
+    finally:
+        logger.removeHandler(handler)
+
+    [line] = stream.getvalue().splitlines()
+    assert line.startswith("- | step ")
+
+
 def test_a_run_held_by_another_handle_is_refused_and_the_holder_named(
     stage: Stage, world: World
 ) -> None:

@@ -214,9 +214,9 @@ def test_wrong_arguments_raise_as_python_does(stage: Stage, world: World) -> Non
 
     @holdfast.agent
     def agent(run: holdfast.Run) -> str:
-        with pytest.raises(TypeError, match="missing"):
+        with pytest.raises(TypeError, match=r"\.f: missing"):
             f()  # type: ignore[call-arg]  # what is tested
-        with pytest.raises(TypeError, match="unexpected"):
+        with pytest.raises(TypeError, match=r"\.f: got an unexpected"):
             f(1, y=2)  # type: ignore[call-arg]  # what is tested
         with pytest.raises(TypeError, match="multiple values"):
             f(1, x=2)  # type: ignore[misc]  # what is tested

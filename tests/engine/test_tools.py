@@ -138,3 +138,59 @@ def test_a_record_without_a_module_is_in_the_ledger(
 
     assert ["mail ann#1"] == again
     assert 1 == world.asked.count("mail ann")
+
+
+def find(to: str) -> str | None:
+    return None
+
+
+async def find_slowly(to: str) -> str | None:
+    return None
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"probe": "find"}, "probe= of .*send takes a function, not 'find'"),
+        ({"undo": 5}, "undo= of .*send takes a function, not 5"),
+        ({"offset": [find]}, "offset= of .*send takes a function"),
+        ({"probe": find_slowly}, "probe= of .*send is asynchronous and the effect is not"),
+        ({"not_done": [KeyError, "ValueError"]}, "not_done= takes classes of exceptions, not 'V"),
+        ({"not_done": int}, "not_done= takes classes of exceptions, not <class 'int'>"),
+    ],
+)
+def test_what_could_only_fail_when_it_is_needed_is_refused_where_it_is_declared(
+    world: World, options: dict[str, Any], why: str
+) -> None:
+    with pytest.raises(holdfast.UsageError, match=why):
+        tool(world, "mail", **options)
+
+
+def test_one_class_of_exceptions_needs_no_list(stage: Stage, world: World) -> None:
+    class Gone(Exception):
+        pass
+
+    @holdfast.step(raises=Gone)
+    def look(n: int) -> str:
+        world.ask("look")
+        raise Gone
+
+    @holdfast.step
+    def go_on() -> str:
+        return "past it"
+
+    @holdfast.agent
+    def agent(run: holdfast.Run) -> str:
+        with pytest.raises(Gone):
+            look(1)
+        go_on()
+        return world.ask("crash")
+
+    world.dies_at = "crash"
+    stage.die(agent)
+    world.dies_at = None
+
+    assert "crash#2" == stage.live(agent)
+    assert 1 == world.asked.count("look")
+    with pytest.raises(holdfast.UsageError, match="raises= takes classes of exceptions, not 5"):
+        holdfast.step(raises=[5])  # type: ignore[call-overload]  # what is tested

@@ -116,7 +116,7 @@ def step(fn: Callable[P, R], /) -> Recorded[P, R]: ...
 def step(
     *,
     usage: UsageFn | None = None,
-    raises: Iterable[type[BaseException]] = (),
+    raises: type[BaseException] | Iterable[type[BaseException]] = (),
     ignore: str | Iterable[str] = (),
     timeout: float | str | None = None,
     retry: Retry | None = None,
@@ -126,7 +126,7 @@ def step(
     /,
     *,
     usage: UsageFn | None = None,
-    raises: Iterable[type[BaseException]] = (),
+    raises: type[BaseException] | Iterable[type[BaseException]] = (),
     ignore: str | Iterable[str] = (),
     timeout: float | str | None = None,
     retry: Retry | None = None,
@@ -138,12 +138,13 @@ def step(
     After `timeout` the call is given up with `CallTimedOut`; `retry` asks again in place.
     """
     limit_s, again = limit_of(timeout), retry_of(retry)
+    named = _classes("raises", raises)
 
     def declare(fn: Callable[..., Any]) -> Callable[..., Any]:
         spec = StepSpec(
             fn=fn,
             shape=Shape(name_of(fn), fn, _names(ignore)),
-            raises=tuple(raises),
+            raises=named,
             usage=usage,
             limit_s=limit_s,
             retry=again,
@@ -202,13 +203,14 @@ def effect(
     idempotent; `timeout` needs an asynchronous or idempotent one, since a thread cannot be stopped.
     """
     limit_s, again = limit_of(timeout), retry_of(retry)
+    declined = _classes("not_done", not_done)
 
     def declare(fn: Callable[..., Any]) -> Callable[..., Any]:
         shape = Shape(name_of(fn), fn, _names(ignore))
         shape.check("key", frozenset(_names(key)))
         if limit_s is not None and not idempotent:
             _refuse_unstoppable(shape, fn)
-        declined = (not_done,) if isinstance(not_done, type) else tuple(not_done)
+        _check_handlers(shape, fn, undo=undo, offset=offset, probe=probe)
         spec = EffectSpec(
             fn=fn,
             shape=shape,
@@ -237,6 +239,22 @@ def _refuse_unstoppable(shape: Shape, fn: Callable[..., Any]) -> None:
         msg = (
             f"effect {shape.name}: a synchronous call cannot be stopped, so after timeout= it "
             "might still happen; use the timeout of its client, or make it idempotent or async"
+        )
+        raise UsageError(msg)
+
+
+def _check_handlers(
+    shape: Shape, fn: Callable[..., Any], **handlers: Callable[..., Any] | None
+) -> None:
+    """Refuse at the line that declares it what could only fail on the day it is needed."""
+    for option, handler in handlers.items():
+        if handler is not None and not callable(handler):
+            msg = f"{option}= of {shape.name} takes a function, not {handler!r:.80}"
+            raise UsageError(msg)
+    if inspect.iscoroutinefunction(handlers["probe"]) and not inspect.iscoroutinefunction(fn):
+        msg = (
+            f"probe= of {shape.name} is asynchronous and the effect is not, so nobody could wait "
+            "for it; make it an ordinary function"
         )
         raise UsageError(msg)
 
@@ -333,3 +351,14 @@ def _refuse_generator(kind: str, fn: Callable[..., Any]) -> None:
 
 def _names(names: str | Iterable[str]) -> tuple[str, ...]:
     return (names,) if isinstance(names, str) else tuple(names)
+
+
+def _classes(
+    option: str, given: type[BaseException] | Iterable[type[BaseException]]
+) -> tuple[type[BaseException], ...]:
+    """Classes of exceptions, one or several."""
+    found = (given,) if isinstance(given, type) else tuple(given)
+    for each in found:
+        if not (isinstance(each, type) and issubclass(each, BaseException)):
+            raise UsageError(f"{option}= takes classes of exceptions, not {each!r:.80}")
+    return found

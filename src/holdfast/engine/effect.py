@@ -272,7 +272,9 @@ def _settle(
                 yield Rest(deed.here, wait_s)
             return (yield from _attempt(deed, "repeat"))
         case Move.STOP:
-            why = f"the call raised {type(error).__name__}: {error}" if error else "a crash cut it"
+            why = "nobody recorded what came of it"
+            if error is not None:
+                why = f"the call raised {type(error).__name__}: {error}"
             raise _doubt(deed, why) from error
 
 

@@ -76,7 +76,10 @@ class Shape:
         given = dict(kwargs)
         if self.takes_key:
             given.setdefault(KEY, None)
-        found = self._signature.bind(*args, **given)
+        try:
+            found = self._signature.bind(*args, **given)
+        except TypeError as error:
+            raise TypeError(f"{self.name}: {error}") from None
         found.apply_defaults()
         return found.arguments
 

@@ -25,7 +25,7 @@ class InDoubt(RunStopped):
 
     remedy = (
         "look in the outside world, then `holdfast restart ID --happened KEY` or `--not-done KEY`; "
-        "a `probe=` on the effect answers this by itself"
+        "a `probe=` that can tell answers this by itself, at every restart"
     )
 
     def __init__(self, run: str, effect: str, key: str, why: str) -> None:
