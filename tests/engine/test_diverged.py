@@ -122,6 +122,17 @@ def test_the_first_difference_is_shown_and_nothing_is_overwritten(  # noqa: PLR0
     assert said == world.asked
 
 
+def test_a_difference_that_short_forms_do_not_show_is_said_to_be_one(stage: Stage) -> None:
+    long = "kelp " * 100
+    stage.die(agent_of(dying(lambda: chat(f"{long}1"))))
+
+    error = stage.fault(agent_of(asking(lambda: chat(f"{long}2"))))
+
+    assert isinstance(error, holdfast.Diverged)
+    assert error.recorded == error.asked
+    assert "argument text (its content differs where the short forms" in str(error)
+
+
 def test_more_calls_after_those_recorded_are_simply_new(stage: Stage, world: World) -> None:
     stage.die(agent_of(dying(*OLD)))
 

@@ -111,7 +111,7 @@ def test_a_run_started_with_a_secret_in_clear_goes_on_once_it_is_declared(
     @holdfast.agent
     def agent(run: holdfast.Run, note: str, *more: str) -> str:
         if not is_fixed:
-            raise RuntimeError
+            raise RuntimeError(run.id, more)
         return note
 
     args = (f"use {VALUE}", "kelp")[: 1 + has_more]

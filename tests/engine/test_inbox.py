@@ -94,8 +94,47 @@ def test_what_waits_is_named_by_its_run_too(full: Stage) -> None:
         assert "question" == store.answer("asker", "yes").kind
         assert "approval" == store.approve("payer").kind
         assert ["doubt"] == [item.kind for item in store.inbox()]
-        with pytest.raises(holdfast.UnknownQuestion):
+        with pytest.raises(holdfast.AlreadyAnswered, match="was answered by"):
             store.answer("asker", "no")
+
+
+def test_the_id_of_a_run_never_means_an_item_of_another_one(
+    full: Stage, clock: ManualClock
+) -> None:
+    with full.open() as store:
+        question, approval, _ = store.inbox()
+    same = approval.id[:4]
+    assert isinstance(full.fault(asker, id=same), holdfast.Waiting)
+    clock.advance(3600)
+
+    with full.open() as store:
+        with pytest.raises(holdfast.AlreadyAnswered, match="expired"):
+            store.answer(same, "yes")
+        with pytest.raises(holdfast.AlreadyAnswered, match="expired"):
+            store.answer(question.id, "yes")
+        assert "open" == store.inbox()[1].state
+
+    @holdfast.agent
+    def quiet(run: holdfast.Run) -> str:
+        return run.id
+
+    quieter = approval.id[:3]
+    full.live(quiet, id=quieter)
+    with full.open() as store, pytest.raises(holdfast.UnknownQuestion, match="nothing waits in"):
+        store.approve(quieter)
+
+
+def test_whoever_answers_is_told_how_the_item_stands_now(full: Stage) -> None:
+    with full.open() as store:
+        said = store.answer("asker", "yes", by="ann")
+        allowed = store.approve("payer", by="bob", note="go on")
+        settled = store.answer("mailer", "not done", by="cay")
+
+        told = {item.id: item for item in store.inbox(all=True)}
+    assert ("answered", "yes", "ann") == (said.state, said.answer, said.by)
+    assert ("approved", "bob", "go on") == (allowed.state, allowed.by, allowed.note)
+    assert ("answered", "not done", "cay") == (settled.state, settled.answer, settled.by)
+    assert (said.state, said.by) == (told[said.id].state, told[said.id].by)
 
 
 def test_an_ambiguous_start_is_refused(stage: Stage) -> None:

@@ -365,11 +365,15 @@ def test_targets_have_many_names(stage: Stage) -> None:
         for bad, why in (
             ("nothing", "nothing"),
             (99, "99"),
-            ("before:zz", "no effect"),
+            ("before:zz", "no effect .* --dry-run` lists them"),
             (None, "where to"),
+            (1.5, "not 1.5"),
+            (True, "not True"),
         ):
             with pytest.raises(holdfast.HoldfastError, match=why):
-                store.plan_rollback(RUN, to=bad)
+                store.plan_rollback(RUN, to=bad)  # type: ignore[arg-type]  # what is tested
+        with pytest.raises(holdfast.UsageError, match="only= names no section"):
+            store.plan_rollback(RUN, to=1, only=[])
 
     expected = {"checkpoint": 2, "id": 2, "name": 2, "before": 2, "newest": 4, "start": None}
     assert expected == turns

@@ -206,7 +206,7 @@ def _before(run: holdfast.Run, symbol: str, qty: int = 1) -> str:
     raise Crash
 
 
-def _swapped(run: holdfast.Run, qty: Any, symbol: Any = "") -> str:
+def _swapped(run: holdfast.Run, qty: str, symbol: int = 0) -> str:
     return f"{qty} {symbol}"
 
 
@@ -222,7 +222,7 @@ def _one_more(run: holdfast.Run, symbol: str, qty: int = 1, venue: str = "sea") 
     return f"{qty} {symbol} {venue}"
 
 
-def _declared(fn: Any) -> holdfast.Agent[..., Any]:
+def _declared(fn: Callable[..., str]) -> holdfast.Agent[..., Any]:
     fn.__qualname__ = "trader"
     return holdfast.agent(fn)
 
@@ -232,7 +232,7 @@ def _declared(fn: Any) -> holdfast.Agent[..., Any]:
     [(_swapped, ("KELP", 2)), (_renamed, ("KELP", 2)), (_other_default, ("KELP",))],
 )
 def test_a_restart_never_gives_a_recorded_argument_to_another_parameter(
-    stage: Stage, new: Any, args: tuple[Any, ...]
+    stage: Stage, new: Callable[..., str], args: tuple[Any, ...]
 ) -> None:
     stage.die(_declared(_before), *args)
 

@@ -183,6 +183,7 @@ def _offered(value: Any) -> Iterator[str]:  # noqa: ANN401 any state
         yield from (repr(key) for key, _ in zip(value, range(12), strict=False))
     elif _has_places(value):
         what = "characters" if isinstance(value, str) else "items"
-        yield f"{type(value).__name__} of {len(value)} {what}"
+        kind = "list" if isinstance(value, list) else type(value).__name__
+        yield f"{kind} of {len(value)} {what}"
     else:
         yield type(value).__name__

@@ -173,6 +173,8 @@ class Book:
             marks = {each.name: each.mark for each in asked.asked}
             other = [name for name in then | marks if then.get(name) != marks.get(name)]
             where += f", argument {other[0]}" if other else ", one more time"
+            if was == now and other:
+                where += " (its content differs where the short forms below do not show it)"
         return Diverged(self._run, where, was, now)
 
 

@@ -1,10 +1,12 @@
 """Where in which run the present code stands; carried by a context variable."""
 
+import logging
 import threading
 from contextvars import ContextVar
 
 import msgspec
 
+from holdfast.engine.logs import log
 from holdfast.engine.session import Frame
 from holdfast.errors import UsageError
 
@@ -22,6 +24,9 @@ frame: ContextVar[Frame | None] = ContextVar("holdfast_frame", default=None)
 
 critical: ContextVar[list[str] | None] = ContextVar("holdfast_critical", default=None)
 """The keys of the effects of the critical section that the present code stands in."""
+
+NO_RUN = "-"
+"""The `run_id` of a log record that belongs to no run: a format may name the field."""
 
 _active = 0
 _counting = threading.Lock()
@@ -65,3 +70,13 @@ def forget() -> None:
     """In a forked child no run is active."""
     global _active  # noqa: PLW0603 see above
     _active = 0
+
+
+def name_run(record: logging.LogRecord) -> bool:
+    """Say in a log record which run it is of; says that it may be logged."""
+    here = frame.get()
+    record.__dict__.setdefault("run_id", NO_RUN if here is None else here.session.id)
+    return True
+
+
+log.addFilter(name_run)

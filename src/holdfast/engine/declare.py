@@ -4,7 +4,7 @@ import functools
 import inspect
 import secrets
 from collections.abc import Callable, Iterable
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overload
 
 from holdfast.engine import agents, context, tools
 from holdfast.engine.agents import Agent
@@ -357,8 +357,8 @@ def _classes(
     option: str, given: type[BaseException] | Iterable[type[BaseException]]
 ) -> tuple[type[BaseException], ...]:
     """Classes of exceptions, one or several."""
-    found = (given,) if isinstance(given, type) else tuple(given)
+    found: tuple[object, ...] = (given,) if isinstance(given, type) else tuple(given)
     for each in found:
         if not (isinstance(each, type) and issubclass(each, BaseException)):
             raise UsageError(f"{option}= takes classes of exceptions, not {each!r:.80}")
-    return found
+    return cast("tuple[type[BaseException], ...]", found)

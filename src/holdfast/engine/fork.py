@@ -157,8 +157,18 @@ def edited(opened: Opened, cut: Cut, edits: Mapping[str, object]) -> bytes | Non
     if cut.turn < 0:
         msg = "the state can be changed at the end of a turn only; name one, such as run-42@7"
         raise UsageError(msg)
+    _refuse_odd(edits)
     state = state_at(opened.reader, rows_at(opened.reader, cut.point))
     assert state is not None
     for path, value in edits.items():
         put(state.root, parse(path), value)
     return state.delta()
+
+
+def _refuse_odd(edits: object) -> None:
+    if not (isinstance(edits, Mapping) and all(isinstance(path, str) for path in edits)):
+        msg = (
+            "state= of a fork takes new values by their paths, such as "
+            f"{{'plan.limit': 50}}, not {edits!r:.80}"
+        )
+        raise UsageError(msg)

@@ -49,18 +49,33 @@ class Inbox:
         return [*self._open(run), *(item for item in self._said(run) if item.run == run.body.id)]
 
     def find(self, text: str) -> Item:
-        """The item whose id begins with `text`, open or not; or all that waits in run `text`."""
+        """What waits, or waited, in the run `text`; else the item whose id begins so."""
+        run = self._opened.reader.find(text) if text else None
+        if run is not None:
+            return self._in(run)
         alike = self._alike(text, self._open) or self._alike(text, self._closed)
         if len(alike) != 1:
             why = f"more than one thing is meant by {text!r}" if alike else ""
             raise UnknownQuestion(text, str(self._opened.path), why)
         return alike[0]
 
+    def _in(self, run: Run) -> Item:
+        """The one thing that waits in a run; else the one that did, so that it is told who spoke.
+
+        An item of another run is never meant, even if its id begins as this run's.
+        """
+        items, name = self.of(run), run.body.id
+        waiting = [item for item in items if item.state == "open"]
+        if len(waiting or items) == 1:
+            return (waiting or items)[0]
+        why = f"nothing waits in run {name!r}"
+        if waiting:
+            why = f"more than one thing is meant by {name!r}"
+        raise UnknownQuestion(name, str(self._opened.path), why)
+
     def _alike(self, text: str, look: Callable[[Run], Iterator[Item]]) -> list[Item]:
         runs = self._opened.reader.runs() if text else ()
-        found = [item for run in runs for item in look(run)]
-        named = [item for item in found if item.run == text and item.state == "open"]
-        return named or [item for item in found if item.id.startswith(text)]
+        return [item for run in runs for item in look(run) if item.id.startswith(text)]
 
     def _open(self, run: Run) -> Iterator[Item]:
         """What of a run waits: looked for only where its status says that something may."""

@@ -7,13 +7,8 @@ from holdfast.store.codec.veil import redact
 _formatter = logging.Formatter()
 
 
-NO_RUN = "-"
-"""The `run_id` of a record that belongs to no run: a format may name the field."""
-
-
 def veil(record: logging.LogRecord) -> bool:
     """Replace the secrets in a log record; says that it may be logged."""
-    record.__dict__.setdefault("run_id", NO_RUN)
     told = record.getMessage()
     shown = redact(told)
     if shown is not told:

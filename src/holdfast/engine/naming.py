@@ -26,7 +26,10 @@ def point_name(run: str, at: "str | int | Checkpoint | None") -> str | None:
     """A point of a run, whose id need not be said again: a turn, `1.17.0`, or the whole name."""
     if at is None:
         return None
-    name = str(at) if isinstance(at, str | int) else at.id
+    name = str(at) if isinstance(at, str) or type(at) is int else getattr(at, "id", None)
+    if not isinstance(name, str):
+        msg = f"a point is a checkpoint, a turn's number or a name such as {run}@7, not {at!r:.80}"
+        raise UsageError(msg)
     if name.startswith(f"{run}@"):
         return name
     other = name.rpartition("@")[0]

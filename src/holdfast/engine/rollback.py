@@ -61,6 +61,9 @@ class Rollbacks:
         if to is None:
             msg = "say where to: a checkpoint, a turn, newest-valid or before:KEY"
             raise UsageError(msg)
+        if only is not None and not only:
+            msg = "only= names no section; leave it out to go back with all of them"
+            raise UsageError(msg)
         source = self._targets.find(run, to)
         cut = source if only is None else self._targets.newest(run)
         if only is not None:

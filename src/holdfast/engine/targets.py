@@ -65,7 +65,10 @@ class Targets:
                     at = placed.id, index
         if at is None or len(found) > 1:
             what = "several effects have keys that begin" if found else "no effect has a key"
-            msg = f"{what} with {key!r} on the head of run {run.body.id}"
+            msg = (
+                f"{what} with {key!r} on the head of run {run.body.id}; "
+                f"`holdfast rollback {run.body.id} --to start --dry-run` lists them with their keys"
+            )
             raise UsageError(msg)
         for point in self._back(run):
             if point < at:

@@ -4,6 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from holdfast.clock import Clock
 from holdfast.engine import agents
 from holdfast.engine.agents import Agent
@@ -296,7 +298,14 @@ class Verbs(Readings):
             self._lives.allow(run, Permit(key=item.id, reason=reason))
         else:
             self._inbox.say(run, item, word)
-        return item
+        return replace(
+            item,
+            state=word.what,
+            answer=word.value,
+            by=name_of(word.by),
+            note=word.note,
+            at=self._clock.now(),
+        )
 
     def allow(self, id: str, key: str, *, reason: str | None = None) -> None:  # noqa: A002 the public word
         """Let the effect through that the fence stopped, by the key that `Blocked` names.

@@ -167,7 +167,8 @@ class Retry:
         seconds(self.cap)
         on = (self.on,) if isinstance(self.on, str | type) else tuple(self.on)
         classes = tuple(each for each in on if isinstance(each, type))
-        if not all(issubclass(each, Exception) for each in classes):
+        is_known = all(isinstance(each, str | type) for each in on)
+        if not is_known or not all(issubclass(each, Exception) for each in classes):
             msg = f"on= takes kinds of failures and classes of exceptions, not {self.on!r}"
             raise ValueError(msg)
         object.__setattr__(self, "classes", classes)

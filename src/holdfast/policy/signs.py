@@ -40,8 +40,9 @@ def members_of(error: BaseException) -> list[BaseException]:
 
 
 def cause_of(error: BaseException) -> BaseException | None:
-    """What the error was raised from, where the program says so."""
-    return error.__cause__
+    """What the error was raised from, where the program says so; urllib calls it the reason."""
+    reason = None if error.__cause__ is not None else _get(error, "reason")
+    return reason if isinstance(reason, BaseException) else error.__cause__
 
 
 def status_of(error: BaseException) -> int | None:

@@ -136,6 +136,7 @@ def test_a_retry_says_on_which_kinds_and_classes() -> None:
         {"cap": -1},
         {"on": "sometimes"},
         {"on": [int]},
+        {"on": ["transient", 5]},
     ],
 )
 def test_a_retry_that_cannot_be_meant_is_refused(wrong: dict[str, Any]) -> None:
