@@ -78,3 +78,12 @@ def test_half_written_files_of_the_dead_go_and_are_counted(runs: Shop) -> None:
     assert "1 file that a crash left half-written" in runs("gc", "--dry-run").out
     assert 1 == runs("gc", "--json").data["parts"]
     assert ["abyoung.part"] == [part.name for part in folder.iterdir()]
+
+
+@pytest.mark.parametrize("act", ["pin", "unpin"])
+def test_a_name_that_no_run_has_is_told_as_that(runs: Shop, act: str) -> None:
+    for name, why in (("nobody", "no run 'nobody'"), ("run-1@99", "turn 99 of run 'run-1'")):
+        done = runs(act, name)
+
+        assert 3 == done.status
+        assert why in done.err

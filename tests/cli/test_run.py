@@ -146,6 +146,7 @@ def test_another_agent_or_other_arguments_under_a_used_id_show_both(shop: Shop) 
         ("shop:nobody", "declared: shop:broken"),
         ("shop:chat", "no such agent"),
         ("missing:agent", "there is no module missing"),
+        ("missing.py:agent", "without .py it is missing"),
         ("torn:agent", "module torn does not import: ZeroDivisionError: division by zero"),
         ("misspelt:agent", "SyntaxError"),
         ("leaves:agent", "SystemExit: 3"),

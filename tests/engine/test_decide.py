@@ -87,7 +87,7 @@ def test_only_effects_that_cannot_be_undone_stand_in_the_way_of_a_rollback(
         assert holdfast.Action.ROLLBACK is decision.action
     else:
         assert holdfast.Action.ESCALATE is decision.action
-        assert "1 effects after the checkpoint cannot be undone" in decision.reason
+        assert "1 effect after the checkpoint cannot be undone" in decision.reason
 
 
 def test_an_error_that_comes_again_from_the_same_point_is_poison(stage: Stage) -> None:

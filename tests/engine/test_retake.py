@@ -120,7 +120,9 @@ def test_what_may_have_been_undone_is_a_persons_to_say(stage: Stage) -> None:
     assert 3 == stage.live(trader, again=False)
 
     with stage.open() as store:
-        assert ["unknown", "unknown"] == [each.how for each in store.retry_undos(RUN)]
+        again = store.retry_undos(RUN)
+        assert ["unknown", "unknown"] == [each.how for each in again]
+        assert all("was begun before" in each.why for each in again)
         first, second = store.inbox()
         store.answer(first.id, "undone", by="ann")
         with pytest.raises(holdfast.AlreadyAnswered):

@@ -59,7 +59,7 @@ def _why(name: str, error: BaseException) -> str:
     if isinstance(error, ModuleNotFoundError) and f"{name}.".startswith(f"{error.name}."):
         return (
             f"there is no module {error.name} here; run holdfast from the directory that holds "
-            "it, or install it"
+            "it, or install it" + (f"; without .py it is {name[:-3]}" * name.endswith(".py"))
         )
     last = traceback.format_exception_only(error)[-1].strip()
     if isinstance(error, SyntaxError):

@@ -117,8 +117,8 @@ def _told(plan: RollbackPlan) -> Iterator[str]:
     if plan.only is not None:
         yield f"- only {', '.join(plan.only)}; everything else stays as it is"
     elif not plan.is_unfinished:
-        lost = "turn" if plan.turns_lost == 1 else "turns"
-        yield f"- {plan.turns_lost} {lost} after it leave the head; the old branch keeps them"
+        lost = "1 turn after it leaves" if plan.turns_lost == 1 else "{} turns after it leave"
+        yield f"- {lost.format(plan.turns_lost)} the head; the old branch keeps what was there"
     if plan.seconds_lost is not None:
         tokens = f"{_known(plan.tokens_in)} tokens in, {_known(plan.tokens_out)} out"
         yield f"- work of {plan.seconds_lost:.1f} s, {tokens}"

@@ -114,7 +114,7 @@ class TakeBack:
             if fn is None:
                 continue
             if was_cut and held is None and not handlers.takes_key(fn):
-                raise Unknown("it was cut off while it was being taken back")
+                raise Unknown("taking it back was begun before; nobody recorded what came of that")
             self._record(Undoing(case.key, how, self._clock.now()))
             failpoint.reach("undo.calling")
             try:

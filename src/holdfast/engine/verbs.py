@@ -89,9 +89,8 @@ class Verbs(Readings):
 
     def _pinned(self, name: str) -> pins.Pin:
         self._refuse_if_closed()
-        run = self._opened.reader.find(name)
-        if run is not None:
-            return (run.row.no, *pins.WHOLE_RUN)
+        if "@" not in name or self._opened.reader.find(name) is not None:
+            return (self._found(name).row.no, *pins.WHOLE_RUN)
         found, point = self._points.find(name)
         return (found.row.no, *point)
 

@@ -67,9 +67,9 @@ class StoreUnwritable(StoreError):
         "disk; then do it again: a run that is restarted continues where it was"
     )
 
-    def __init__(self, path: str, why: str) -> None:
-        super().__init__(path, why)
-        self.path, self.why = path, why
+    def __init__(self, path: str, why: str, instead: str = "") -> None:
+        super().__init__(path, why, instead)
+        self.path, self.why, self.remedy = path, why, instead or self.remedy
 
     def __str__(self) -> str:
         return f"the store at {self.path} cannot be written: {self.why}; {self.remedy}"

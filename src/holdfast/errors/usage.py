@@ -288,7 +288,7 @@ class AlreadyAnswered(UsageError):
 class BadConfig(UsageError):
     """A configuration value cannot be read."""
 
-    remedy = "`holdfast config show` prints every value with its origin"
+    remedy = "correct it there; `holdfast config show` then prints every value with its origin"
 
     def __init__(self, what: str, why: str) -> None:
         super().__init__(what, why)

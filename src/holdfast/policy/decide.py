@@ -189,7 +189,8 @@ def _why_not_back(word: str, place: Place | None, at: Situation) -> str:
     if place is None:
         return f"{word}, and there is no older checkpoint to go back to; a person decides"
     if place.standing:
-        return f"{word}, and {place.standing} effects after the checkpoint cannot be undone"
+        effects = "1 effect" if place.standing == 1 else f"{place.standing} effects"
+        return f"{word}, and {effects} after the checkpoint cannot be undone"
     return word
 
 

@@ -9,6 +9,12 @@ from pathlib import Path
 from holdfast.errors import StoreUnwritable, Unsupported
 from holdfast.store.backends.fs import Fs, RealFs
 
+_OTHER_PATH = "give a path that this user may write to, or make this one so"
+_ELSEWHERE = frozenset(
+    (errno.EEXIST, errno.ENOTDIR, errno.ENOENT, errno.EACCES, errno.EPERM, errno.EROFS)
+)
+"""What the system says of a path that is no place for a store, however much room there is."""
+
 NETWORK = frozenset(
     {"9p", "afs", "beegfs", "ceph", "cifs", "coda", "glusterfs", "gfs2", "lustre", "ncpfs", "nfs"}
     | {"nfs4", "ocfs2", "orangefs", "smb", "smb2", "smb3", "smbfs"}
@@ -32,7 +38,7 @@ def prepare(path: Path, mounts: Path = Path("/proc/self/mountinfo")) -> None:
     except OSError as error:
         raise unwritable(path, error) from error
     if not os.access(path, os.W_OK | os.X_OK):
-        raise StoreUnwritable(str(path), "the directory is not writable for this user")
+        raise StoreUnwritable(str(path), "the directory is not writable for this user", _OTHER_PATH)
 
 
 def _make(path: Path, fs: Fs) -> None:
@@ -66,6 +72,7 @@ def file_system(path: Path, mounts: Path) -> str:
 
 def unwritable(path: Path, error: OSError) -> StoreUnwritable:
     """Say why the system refused a write, in words."""
+    why = (error.strerror or str(error)).lower()
     if error.errno in (errno.EEXIST, errno.ENOTDIR):
-        return StoreUnwritable(str(path), "there is a file where the store's directory should be")
-    return StoreUnwritable(str(path), (error.strerror or str(error)).lower())
+        why = "there is a file where the store's directory should be"
+    return StoreUnwritable(str(path), why, "" if error.errno not in _ELSEWHERE else _OTHER_PATH)

@@ -113,7 +113,7 @@ def test_a_file_in_the_place_of_the_directory_is_said_so(tmp_path: Path) -> None
     (tmp_path / "file").write_text("x")
 
     for place in (tmp_path / "file", tmp_path / "file" / "store"):
-        with pytest.raises(StoreUnwritable, match="there is a file where"):
+        with pytest.raises(StoreUnwritable, match=r"there is a file where .*; give a path that"):
             prepare(place)
 
 
@@ -122,20 +122,24 @@ def test_a_directory_that_cannot_be_written_is_said_so(
 ) -> None:
     monkeypatch.setattr("os.access", lambda *_: False)
 
-    with pytest.raises(StoreUnwritable, match="not writable for this user"):
+    with pytest.raises(StoreUnwritable, match="not writable for this user; give a path that"):
         prepare(tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("error", "words"),
+    ("error", "words", "remedy"),
     [
-        (OSError(errno.ENOSPC, "No space left on device"), "no space left on device"),
-        (OSError(errno.EROFS, "Read-only file system"), "read-only file system"),
-        (OSError("odd"), "odd"),
+        (OSError(errno.ENOSPC, "No space left on device"), "no space left on device", "free space"),
+        (OSError(errno.EROFS, "Read-only file system"), "read-only file system", "give a path"),
+        (OSError(errno.ENOENT, "No such file"), "no such file", "give a path"),
+        (OSError("odd"), "odd", "free space"),
     ],
 )
-def test_what_the_system_refused_is_told_in_words(error: OSError, words: str) -> None:
-    assert words == unwritable(Path("store"), error).why
+def test_what_the_system_refused_is_told_in_words(error: OSError, words: str, remedy: str) -> None:
+    told = unwritable(Path("store"), error)
+
+    assert words == told.why
+    assert f"{words}; {remedy}" in str(told)
 
 
 def test_every_directory_made_for_a_store_is_flushed_into_the_one_that_holds_it(
