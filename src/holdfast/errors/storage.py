@@ -69,10 +69,11 @@ class StoreUnwritable(StoreError):
 
     def __init__(self, path: str, why: str, instead: str = "") -> None:
         super().__init__(path, why, instead)
-        self.path, self.why, self.remedy = path, why, instead or self.remedy
+        self.path, self.why, self.instead = path, why, instead
 
     def __str__(self) -> str:
-        return f"the store at {self.path} cannot be written: {self.why}; {self.remedy}"
+        remedy = self.instead or self.remedy
+        return f"the store at {self.path} cannot be written: {self.why}; {remedy}"
 
 
 class NewerFormat(StoreError):
