@@ -1,5 +1,7 @@
 """An effect that a person must allow: asked before its intent, once, for its exact arguments."""
 
+import asyncio
+import threading
 from typing import Any
 
 import pytest
@@ -310,3 +312,52 @@ def test_a_rollback_revives_no_leave_and_no_question(stage: Stage, world: World)
         store.approve(unused)
     approve(stage, again)
     assert ["pay 1#1", "pay 2#1"] == stage.live(agent, 1, 2)
+
+
+@pytest.mark.parametrize("is_async", [True, False])
+def test_what_was_allowed_is_done_to_its_end_while_another_call_waits_for_leave(
+    stage: Stage, world: World, *, is_async: bool
+) -> None:
+    @holdfast.effect(approve=True)
+    async def apay(amount: int) -> str:
+        await asyncio.sleep(0.05)
+        return world.ask(f"pay {amount}")
+
+    @holdfast.effect(approve=True)
+    def pay(amount: int) -> str:
+        under_way.set()
+        threading.Event().wait(0.05)
+        return world.ask(f"pay {amount}")
+
+    @holdfast.agent
+    async def atogether(run: holdfast.Run) -> list[str]:  # noqa: ARG001 every agent takes it
+        return list(await asyncio.gather(apay(1), apay(2), apay(3)))
+
+    @holdfast.agent
+    def together(run: holdfast.Run) -> list[str]:
+        paid: list[str] = []
+
+        def first() -> None:
+            paid.append(pay(1))
+
+        thread = threading.Thread(target=run.wrap(first), daemon=True)
+        if is_allowed:
+            thread.start()
+            under_way.wait()
+        paid.append(pay(2 if is_allowed else 1))
+        thread.join()
+        return sorted(paid)
+
+    under_way, is_allowed = threading.Event(), False
+    agent = atogether if is_async else together
+    for _ in range(3 if is_async else 2):
+        waits(stage, agent)
+        with stage.open() as store:
+            [item] = store.inbox()
+            assert "approval" == item.kind
+            store.approve(item.id)
+        is_allowed = True
+
+    expected = ["pay 1#1", "pay 2#1", "pay 3#1"] if is_async else ["pay 1#1", "pay 2#1"]
+    assert expected == stage.live(agent)
+    assert [] == world.repeated

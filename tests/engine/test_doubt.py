@@ -321,6 +321,29 @@ def test_two_effects_in_doubt_are_decided_one_by_one(stage: Stage, world: World)
     assert 3 == len(world.asked)
 
 
+def test_all_doubts_of_one_list_are_answered_from_it(stage: Stage, world: World) -> None:
+    @holdfast.effect
+    async def pay(order: str) -> str:
+        world.ask(f"pay {order}")
+        raise ConnectionError
+
+    @holdfast.agent
+    async def agent(run: holdfast.Run) -> Any:  # noqa: ANN401
+        return await asyncio.gather(pay("a"), pay("b"), pay("c"))
+
+    assert isinstance(stage.fault(agent), holdfast.InDoubt)
+
+    with stage.open() as store:
+        items = store.inbox()
+        for item in items:
+            assert item.arguments is not None
+            store.answer(item.id, "happened", outcome=item.arguments["order"])
+
+    assert 3 == len(items)
+    assert ["a", "b", "c"] == stage.live(agent)
+    assert 3 == len(world.asked)
+
+
 def test_a_doubt_in_a_turn_long_past_a_base_is_found(stage: Stage, bank: Bank) -> None:
     @holdfast.effect(probe=bank.find)
     def pay(order: str) -> dict[str, str]:

@@ -252,6 +252,62 @@ def test_a_parameter_that_came_later_and_has_a_default_stops_no_restart(
     assert f"{len(args)} KELP sea" == stage.restart(_declared(_one_more))
 
 
+def test_a_result_that_could_not_be_read_again_fails_the_run_and_is_told_as_that(
+    stage: Stage,
+) -> None:
+    class Odd:
+        """Taken apart, and never put together."""
+
+    def never(kept: object) -> Odd:
+        raise ZeroDivisionError(kept)
+
+    holdfast.register(Odd, encode=lambda _: 1, decode=never)
+
+    @holdfast.agent
+    def agent(run: holdfast.Run) -> Odd:
+        return Odd()
+
+    error = stage.fault(agent)
+
+    assert "making it again from version 1 failed: ZeroDivisionError" in str(error)
+    assert holdfast.Status.FAILED is stage.info().status
+
+
+@pytest.mark.parametrize("odd", [7, None, b"run-1"])
+def test_a_run_is_named_by_a_text_and_nothing_else(stage: Stage, odd: Any) -> None:  # noqa: ANN401 what is tested
+    with stage.open() as store:
+        for verb in (store.get, store.restart, store.cancel, store.pin, store.fork, store.decide):
+            with pytest.raises(holdfast.UsageError, match="a run is named by its id, a text"):
+                verb(odd)
+
+
+@pytest.mark.parametrize(
+    ("option", "why"),
+    [
+        ({"retention": "20"}, "retention= takes holdfast.Retention"),
+        ({"notify": "https://x"}, "notify= takes holdfast.Notify"),
+    ],
+)
+def test_a_store_that_is_opened_with_odd_options_says_what_they_take(
+    tmp_path: Path, option: dict[str, Any], why: str
+) -> None:
+    with pytest.raises(holdfast.UsageError, match=why):
+        holdfast.open(tmp_path / "store", **option)
+
+
+@pytest.mark.parametrize(
+    ("given", "version", "why"),
+    [(5, 1, "takes a class, not 5"), (Boom, "2", "a whole number from 1, not '2'")],
+)
+def test_what_is_no_class_and_no_version_cannot_be_registered(
+    given: Any,  # noqa: ANN401 what is tested
+    version: Any,  # noqa: ANN401 what is tested
+    why: str,
+) -> None:
+    with pytest.raises(holdfast.UsageError, match=why):
+        holdfast.register(given, version=version)
+
+
 def test_a_run_inside_a_run_is_refused(stage: Stage) -> None:
     @holdfast.agent
     def inner(run: holdfast.Run) -> int:

@@ -361,6 +361,7 @@ def _not_begun(deed: _Deed, how: str) -> None:
 
 def _doubt(deed: _Deed, why: str) -> Exception:
     session = deed.here.session
+    session.doing.pop(deed.aim.key, None)
     return session.stop(InDoubt(session.id, deed.spec.shape.name, deed.aim.key, why))
 
 

@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from holdfast.errors import UsageError
 from holdfast.model.cadence import Cadence, Pace, Snapshots, pace_of
 from holdfast.ondemand import OnDemand
 
@@ -53,6 +54,15 @@ def given_pace(
 
 def given_notify(notify: "Notify | None") -> "Notify | None":
     """Who is told: as given, else as the environment says; asks without loading what tells."""
-    if notify is not None or not any(name.startswith(NOTIFY) for name in os.environ):
+    if notify is not None:
+        refuse_other(notify, notifying.Notify, "notify= takes holdfast.Notify(webhook=…)")
         return notify
+    if not any(name.startswith(NOTIFY) for name in os.environ):
+        return None
     return notifying.from_environment(os.environ)
+
+
+def refuse_other(given: object, kind: type, takes: str) -> None:
+    """`UsageError` where something else was given than what is taken, or nothing."""
+    if given is not None and not isinstance(given, kind):
+        raise UsageError(f"{takes}, not {given!r:.80}")

@@ -13,7 +13,7 @@ from holdfast.clock import Clock, SystemClock
 from holdfast.engine import agents, context
 from holdfast.engine.agents import Agent
 from holdfast.engine.errand import Errand, Go
-from holdfast.engine.given import given_key, given_notify, given_pace, open_path
+from holdfast.engine.given import given_key, given_notify, given_pace, open_path, refuse_other
 from holdfast.engine.life import Lives
 from holdfast.engine.naming import run_id
 from holdfast.engine.order import Order
@@ -86,6 +86,7 @@ def open(  # noqa: A001 the public name is holdfast.open
     names = [environment] if isinstance(environment, str) else environment
     allowed = {name: os.environ[name] for name in names if name in os.environ}
     refuse_secret_values(allowed, rules)
+    refuse_other(retention, Retention, "retention= takes holdfast.Retention(last=…)")
     clock, chance = clock or SystemClock(), chance or random.SystemRandom()
     pace = given_pace(checkpoint, snapshot, durability)
     opened = open_store(

@@ -53,7 +53,7 @@ class Inbox:
         run = self._opened.reader.find(text) if text else None
         if run is not None:
             return self._in(run)
-        alike = self._alike(text, self._open) or self._alike(text, self._closed)
+        alike = next(filter(None, (self._alike(text, look) for look in self._looks())), [])
         if len(alike) != 1:
             why = f"more than one thing is meant by {text!r}" if alike else ""
             raise UnknownQuestion(text, str(self._opened.path), why)
@@ -72,6 +72,16 @@ class Inbox:
         if waiting:
             why = f"more than one thing is meant by {name!r}"
         raise UnknownQuestion(name, str(self._opened.path), why)
+
+    def _looks(self) -> Iterator[Callable[[Run], Iterator[Item]]]:
+        """Where an item may be found: what waits, what was said, what is left of several doubts."""
+        yield from (self._open, self._closed, self._doubted)
+
+    def _doubted(self, run: Run) -> Iterator[Item]:
+        """Effects in doubt of a run that a word on another of them has let go on."""
+        if self._is_left(run):
+            for intended in doubts(self._opened.reader.history(run)).values():
+                yield self._doubt(run, intended)
 
     def _alike(self, text: str, look: Callable[[Run], Iterator[Item]]) -> list[Item]:
         runs = self._opened.reader.runs() if text else ()

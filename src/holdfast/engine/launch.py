@@ -287,13 +287,14 @@ class Launcher:
             session.close_scope(session.turn)
         session.refuse_doubt(is_end=True)
         data = values.encode(value, path="the result of the run")
+        given = values.decode(data)  # What could not be read again is no result.
         now = self._clock.now()
         session.sections.capture()
         session.refuse_invalid("at the end of the run")
         finished = Finished(now, self._opened.chunks.keep(data), session.state.delta())
         body = msgspec.structs.replace(session.writer.run.body, status=Status.FINISHED, ended=now)
         ticket = session.record(finished, body=body)[2]
-        return values.decode(data), ticket
+        return given, ticket
 
     def fail(self, session: Session, error: Exception) -> BaseException:
         """Record why the run stopped; returns the error to raise."""

@@ -15,6 +15,7 @@ from holdfast.clock import Clock
 from holdfast.engine import context, left
 from holdfast.engine.agents import Agent
 from holdfast.engine.cancel import cancel
+from holdfast.engine.drive import PAUSE_S
 from holdfast.engine.faults import is_cancelled
 from holdfast.engine.fork import Fork, fork
 from holdfast.engine.hold import Holds
@@ -35,6 +36,7 @@ from holdfast.errors import (
     NestedCall,
     Paused,
     RunStopped,
+    Waiting,
     WrongLoop,
 )
 from holdfast.model.cadence import Pace
@@ -59,6 +61,9 @@ else:
     telling = OnDemand("holdfast.engine.tell")
     watching = OnDemand("holdfast.engine.watch")
 
+EFFECTS_S_MAX = 10.0
+HALTED = (Waiting, Paused, Cancelled)
+"""What stops a run without a failure."""
 CALLED_OFF = (KeyboardInterrupt, SystemExit, Paused)
 """Whoever runs the process, or wants to hold the run, told it to stop: nothing failed."""
 
@@ -130,6 +135,8 @@ class Lives:
                 begun.session.writer.finish(ticket)
                 failpoint.reach("run.ended")
             except Exception as error:  # noqa: BLE001 recorded, then raised
+                for _ in self._while_doing(begun.session):
+                    self._clock.sleep(PAUSE_S)
                 if begun.session.back is None:
                     failed = self._launcher.fail(begun.session, error)
                     raise failed from failed.__cause__
@@ -162,12 +169,25 @@ class Lives:
                 await begun.session.writer.afinish(ticket)
                 failpoint.reach("arun.ended")
             except Exception as error:  # noqa: BLE001 recorded, then raised
+                for _ in self._while_doing(begun.session):
+                    await asyncio.sleep(PAUSE_S)
                 if begun.session.back is None:
                     failed = await asyncio.to_thread(self._launcher.fail, begun.session, error)
                     raise failed from failed.__cause__
             else:
                 return result
         return await self.acarry_out(_back(order, begun.session))
+
+    def _while_doing(self, session: Session) -> Iterator[None]:
+        """Where nothing failed: effects that tasks or threads beside the agent do may still end.
+
+        Cut off, they would be in doubt.
+        """
+        began = self._clock.monotonic()
+        while isinstance(session.stopped, HALTED) and session.doing:
+            if self._clock.monotonic() - began > EFFECTS_S_MAX:
+                return
+            yield
 
     def _begin(self, order: Order, leash: "Leash") -> Life | Done:
         with guarded(self._guard()):

@@ -113,7 +113,9 @@ class Readings:
             return follower.read(name, offset)
         return follower.follow(name, offset, SystemClock())
 
-    def _found(self, id_: str) -> StoredRun:
+    def _found(self, id_: object) -> StoredRun:
+        if not isinstance(id_, str):
+            raise UsageError(f"a run is named by its id, a text, not by {id_!r:.80}")
         found = self._opened.reader.find(id_)
         if found is None:
             raise UnknownRun(id_, str(self.path))

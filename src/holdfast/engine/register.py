@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
 from holdfast.engine.faults import register_error
+from holdfast.errors import UsageError
 from holdfast.store.codec import values
 
 C = TypeVar("C", bound=type[Any])
@@ -46,6 +47,7 @@ def register(
     """
 
     def know(cls: type[Any]) -> type[Any]:
+        _refuse_odd(cls, version)
         if issubclass(cls, BaseException):
             register_error(cls)
         else:
@@ -53,3 +55,11 @@ def register(
         return cls
 
     return know if cls is None else know(cls)
+
+
+def _refuse_odd(cls: object, version: object) -> None:
+    if not isinstance(cls, type):
+        raise UsageError(f"holdfast.register takes a class, not {cls!r:.80}")
+    if type(version) is not int:
+        msg = f"{cls.__qualname__}: version= is a whole number from 1, not {version!r:.80}"
+        raise UsageError(msg)

@@ -89,7 +89,7 @@ class Verbs(Readings):
 
     def _pinned(self, name: str) -> pins.Pin:
         self._refuse_if_closed()
-        if "@" not in name or self._opened.reader.find(name) is not None:
+        if "@" not in str(name) or self._opened.reader.find(name) is not None:
             return (self._found(name).row.no, *pins.WHOLE_RUN)
         found, point = self._points.find(name)
         return (found.row.no, *point)
