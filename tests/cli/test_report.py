@@ -45,6 +45,17 @@ def test_one_run_or_the_newest_runs_alone_can_be_asked_for(history: Shop) -> Non
     assert 3 == history("report", "sla", "--run", "nobody").status
 
 
+@pytest.mark.parametrize("kind", ["sla", "cost", "roi", "storage", "metrics"])
+def test_every_report_takes_a_window_with_two_ends(history: Shop, kind: str) -> None:
+    def told(*window: str) -> list[str]:
+        room = ("GB stored", "the store now", "holdfast_checkpoint_stored_bytes")
+        lines = history("report", kind, *window).out.splitlines()
+        return [line for line in lines if not line.startswith(room)]
+
+    assert told() == told("--since", "1h", "--until", "0s")
+    assert told() != told("--until", "1h")
+
+
 def test_tokens_without_a_price_are_named(history: Shop) -> None:
     done = history("report", "cost", "--json")
 
@@ -105,7 +116,10 @@ def test_metrics_count_what_a_restart_replays_and_what_waits_for_a_person(histor
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        (("sla", "--since", "yesterday"), "not a duration"),
+        (("sla", "--since", "yesterday"), "--since: 'yesterday' is not a duration"),
+        (("sla", "--until", "yesterday"), "--until: 'yesterday' is not a duration"),
+        (("cost", "--since", "1d", "--until", "24h"), "leaves no time between them"),
+        (("metrics", "--since", "1d", "--until", "2d"), "--since is the longer ago"),
         (("roi", "--usd-per-hour", "-3"), "not a sum"),
         (("roi", "--gb-month-usd", "cheap"), "not a sum"),
         (("sla", "--watch"), "on a terminal"),

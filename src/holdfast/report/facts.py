@@ -29,9 +29,31 @@ from holdfast.report.held import Held, bytes_of, held_of
 from holdfast.report.replays import replayed
 from holdfast.report.sizes import sizes
 from holdfast.store.open import Opened
-from holdfast.store.reader import ALL, Placed, Run
+from holdfast.store.reader import ALL, Placed, Reader, Run
 
 WATCHERS = ("supervise", "watch")
+
+
+class Window(msgspec.Struct, frozen=True, kw_only=True):
+    """From when to when, in seconds since the epoch; None is open.
+
+    A run belongs to the moment at which it ended or, if it has not, gave its last sign of life. So
+    windows that follow each other share no run, and one that works for weeks is in the newest.
+    """
+
+    since: float | None = None
+    until: float | None = None
+
+    def holds(self, run: Run, reader: Reader) -> bool:
+        """Whether a run belongs to it."""
+        if self.since is self.until is None:
+            return True
+        ended = run.body.ended
+        at = _newest(reader, run) if ended is None else ended
+        return (self.since is None or self.since <= at) and (self.until is None or at < self.until)
+
+
+ALWAYS = Window()
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,14 +103,14 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def facts_of(
-    opened: Opened, *, since: float | None = None, only: str | None = None
+    opened: Opened, *, window: Window = ALWAYS, only: str | None = None
 ) -> Iterator[Facts]:
-    """Every run that began since then, newest first; or one run."""
+    """Every run that belongs to the window, newest first; or one run."""
     used = {each.run: each.bytes for each in sizes(opened).runs}
     for run in opened.reader.runs():
         if only is not None and run.body.id != only:
             continue
-        if since is not None and (run.body.ended or run.body.created) < since:
+        if not window.holds(run, opened.reader):
             continue
         is_held = opened.leases.is_held(run.row.no)
         lines = lines_of(opened.reader, run)
@@ -139,6 +161,13 @@ def _facts(run: Run, lines: Sequence[Line], size: int, *, is_held: bool) -> Fact
         not_done=len(declined - settled),
         in_doubt=len(intended - settled) if run.body.status is Status.IN_DOUBT else 0,
     )
+
+
+def _newest(reader: Reader, run: Run) -> float:
+    """When a run recorded something last."""
+    rows = reader.back(run.row.head)
+    told = (getattr(entry, "at", None) for placed in rows for entry in reversed(placed.row.entries))
+    return next((at for at in told if at is not None), run.body.created)
 
 
 def _copied(placed: Placed) -> list[Entry]:

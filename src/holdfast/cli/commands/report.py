@@ -20,7 +20,7 @@ from holdfast.engine.inbox import Inbox
 from holdfast.errors import UsageError
 from holdfast.model.limits import dollars, seconds
 from holdfast.report.cost import cost_of, growth_of
-from holdfast.report.facts import Facts, facts_of
+from holdfast.report.facts import Facts, Window, facts_of
 from holdfast.report.metrics import Verdict
 from holdfast.report.prometheus import exposition
 from holdfast.report.roi import Assumed, returned
@@ -35,6 +35,7 @@ report = typer.Typer(
     epilog=closing(
         (
             "holdfast report sla --since 30d",
+            "holdfast report sla --since 60d --until 30d",
             "holdfast report cost --run run-42",
             "holdfast report roi -o json",
             "holdfast report metrics",
@@ -49,6 +50,10 @@ report = typer.Typer(
 RunId = Annotated[str | None, typer.Option("--run", metavar="ID", help="One run only.")]
 Since = Annotated[
     str | None, typer.Option(metavar="AGE", help="Runs of the last 30d, 12h, 5m only.")
+]
+Until = Annotated[
+    str | None,
+    typer.Option(metavar="AGE", help="Only those that ended 30d, 12h, 5m ago or before."),
 ]
 Watch = Annotated[bool, typer.Option("--watch", help="Show it again and again until Ctrl-C.")]
 Hourly = Annotated[
@@ -76,6 +81,22 @@ class Asked:
     now: float
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ages:
+    """A window as people say it: how long ago it began and ended."""
+
+    since_s: float | None
+    until_s: float | None
+
+    def before(self, now: float) -> Window:
+        """The same in seconds since the epoch."""
+        since_s, until_s = self.since_s, self.until_s
+        return Window(
+            since=None if since_s is None else now - since_s,
+            until=None if until_s is None else now - until_s,
+        )
+
+
 @report.command(
     "sla",
     epilog=closing(("holdfast report sla", "holdfast report sla --since 30d --json"), (0, 2, 3, 6)),
@@ -84,6 +105,7 @@ def sla(
     *,
     run: RunId = None,
     since: Since = None,
+    until: Until = None,
     watch: Watch = False,
     store: StorePath = None,
     output: Output = None,
@@ -112,7 +134,7 @@ def sla(
             status=EXIT_MISSED if missed else 0,
         )
 
-    return _report(made, run, since, watch=watch, with_=(store, output, as_json))
+    return _report(made, run, (since, until), watch=watch, with_=(store, output, as_json))
 
 
 @report.command(
@@ -123,6 +145,7 @@ def cost(
     *,
     run: RunId = None,
     since: Since = None,
+    until: Until = None,
     watch: Watch = False,
     store: StorePath = None,
     output: Output = None,
@@ -142,7 +165,7 @@ def cost(
             grids=reports.cost(found),
         )
 
-    return _report(made, run, since, watch=watch, with_=(store, output, as_json))
+    return _report(made, run, (since, until), watch=watch, with_=(store, output, as_json))
 
 
 @report.command(
@@ -153,6 +176,7 @@ def storage(
     *,
     run: RunId = None,
     since: Since = None,
+    until: Until = None,
     gb_month_usd: GbMonth = None,
     watch: Watch = False,
     store: StorePath = None,
@@ -170,7 +194,7 @@ def storage(
             grids=reports.storage(found),
         )
 
-    return _report(made, run, since, watch=watch, with_=(store, output, as_json))
+    return _report(made, run, (since, until), watch=watch, with_=(store, output, as_json))
 
 
 @report.command(
@@ -184,6 +208,7 @@ def roi(
     *,
     run: RunId = None,
     since: Since = None,
+    until: Until = None,
     usd_per_hour: Hourly = None,
     gb_month_usd: GbMonth = None,
     watch: Watch = False,
@@ -210,17 +235,17 @@ def roi(
         }
         return Told(document={"roi": worth}, lines=[worth], grids=reports.roi(found))
 
-    return _report(made, run, since, watch=watch, with_=(store, output, as_json))
+    return _report(made, run, (since, until), watch=watch, with_=(store, output, as_json))
 
 
 @report.command(
     "metrics",
     epilog=closing(("holdfast report metrics > /var/lib/node_exporter/holdfast.prom",), (0, 2, 3)),
 )
-def metrics(*, since: Since = None, store: StorePath = None) -> None:
+def metrics(*, since: Since = None, until: Until = None, store: StorePath = None) -> None:
     """Print the metrics of the store in Prometheus' text format."""
     config = settings(store)
-    asked = _asked(config.store, None, _age(since))
+    asked = _asked(config.store, None, _ages(since, until))
     kept, used = keep(asked.facts, asked.now), cost_of(asked.facts)
     with opened(config.store) as found:
         waiting = sum(item.state == "open" for item in Inbox(found, SystemClock()).items())
@@ -231,7 +256,9 @@ def metrics(*, since: Since = None, store: StorePath = None) -> None:
     "spans",
     epilog=closing(("opentelemetry-instrument holdfast report spans --run run-42",), (0, 2, 3)),
 )
-def spans(*, run: RunId = None, since: Since = None, store: StorePath = None) -> None:
+def spans(
+    *, run: RunId = None, since: Since = None, until: Until = None, store: StorePath = None
+) -> None:
     """Send runs as OpenTelemetry spans, with the times at which things happened.
 
     Where they go is set up by OpenTelemetry itself: `opentelemetry-instrument` and its variables.
@@ -241,7 +268,7 @@ def spans(*, run: RunId = None, since: Since = None, store: StorePath = None) ->
 
     from holdfast.report.spans import Trace  # noqa: PLC0415 as above
 
-    config, age_s = settings(store), _age(since)
+    config, ages = settings(store), _ages(since, until)
     if isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
         msg = (
             "no OpenTelemetry SDK is set up in this process, so spans would go nowhere; start it "
@@ -249,14 +276,13 @@ def spans(*, run: RunId = None, since: Since = None, store: StorePath = None) ->
         )
         raise UsageError(msg)
     tracer = trace.get_tracer("holdfast", VERSION)
-    now = SystemClock().now()
+    window = ages.before(SystemClock().now())
     with opened(config.store) as found:
         only = None if run is None else find_run(found.reader, run, config.store).body.id
         chosen = [
             each
             for each in found.reader.runs()
-            if only in (None, each.body.id)
-            and (age_s is None or (each.body.ended or each.body.created) >= now - age_s)
+            if only in (None, each.body.id) and window.holds(each, found.reader)
         ]
         count = Trace(found.reader, tracer).whole(chosen)
     put(plural(count, "span"))
@@ -265,39 +291,49 @@ def spans(*, run: RunId = None, since: Since = None, store: StorePath = None) ->
 def _report(
     made: Callable[[Asked], Told],
     run: str | None,
-    since: str | None,
+    said: tuple[str | None, str | None],
     *,
     watch: bool,
     with_: tuple[Any, Any, bool],
 ) -> int:
     store, output, as_json = with_
     config = settings(store, output, as_json=as_json)
-    age_s = _age(since)
+    ages = _ages(*said)
     if watch:
         if not is_terminal() or config.output != "table":
             raise UsageError("--watch shows tables on a terminal; leave out -o, or --watch")
         from holdfast.cli import terminal  # noqa: PLC0415 rich is slow to load
 
-        terminal.watch(lambda: made(_asked(config.store, run, age_s)).grids, SystemClock())
-    told = made(_asked(config.store, run, age_s))
+        terminal.watch(lambda: made(_asked(config.store, run, ages)).grids, SystemClock())
+    told = made(_asked(config.store, run, ages))
     emit(config.output, document=told.document, lines=told.lines, grids=told.grids)
     return told.status
 
 
-def _asked(path: Path, run: str | None, age_s: float | None) -> Asked:
+def _asked(path: Path, run: str | None, ages: Ages) -> Asked:
     now = SystemClock().now()
     with opened(path) as found:
         only = None if run is None else find_run(found.reader, run, path).body.id
-        since = None if age_s is None else now - age_s
-        facts = list(facts_of(found, since=since, only=only))
+        facts = list(facts_of(found, window=ages.before(now), only=only))
         return Asked(facts=facts, store_bytes=sizes(found).bytes, now=now)
 
 
-def _age(text: str | None) -> float | None:
+def _ages(since: str | None, until: str | None) -> Ages:
+    found = Ages(since_s=_age("--since", since), until_s=_age("--until", until))
+    if found.since_s is not None and found.until_s is not None and found.since_s <= found.until_s:
+        msg = (
+            f"--since {since} --until {until} leaves no time between them; --since is the longer "
+            "ago: --since 60d --until 30d"
+        )
+        raise UsageError(msg)
+    return found
+
+
+def _age(name: str, text: str | None) -> float | None:
     try:
         return None if text is None else seconds(text)
     except ValueError as error:
-        raise UsageError(f"--since: {error}") from None
+        raise UsageError(f"{name}: {error}") from None
 
 
 def _dollars(name: str, text: str | None) -> float | None:
