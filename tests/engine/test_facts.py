@@ -1,16 +1,22 @@
 """What reports are made of, read from real runs: spent, spared, lost."""
 
-from collections.abc import Callable, Iterator, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import holdfast
 from holdfast.clock import SystemClock
+from holdfast.model.run import Status
 from holdfast.policy.usage import total
 from holdfast.report.cost import cost_of
 from holdfast.report.facts import Facts, facts_of
 from holdfast.report.history import case_of
+from holdfast.report.sla import keep
 from holdfast.store.open import open_store
+from holdfast.testing.fakes import ManualClock
 from tests.engine.kit import RUN, Crash, Stage, World
 
 WORDS = [f"w{n} " for n in range(10)]
@@ -131,6 +137,51 @@ def test_a_stream_is_a_unit_of_work_for_the_advisor(stage: Stage) -> None:
 
     assert 1 == len(case.units)
     assert "process" in [cause.name for cause in case.causes]
+    assert any("price of some answers is not recorded" in note for note in case.notes)
+
+
+def test_calls_side_by_side_and_streams_take_their_time_once(tmp_path: Path) -> None:
+    clock = ManualClock()
+    stage = Stage(tmp_path / "store", clock)
+    barrier = asyncio.Barrier(4)
+
+    @holdfast.step
+    async def ask(n: int) -> int:
+        await barrier.wait()
+        if n == 0:
+            clock.advance(10)
+        await barrier.wait()
+        return n
+
+    async def speak() -> AsyncIterator[int]:
+        for n in range(4):
+            clock.advance(5)
+            yield n
+
+    @holdfast.agent
+    async def agent(run: holdfast.Run) -> None:
+        await asyncio.gather(*(ask(n) for n in range(4)))
+        clock.advance(1)
+        [n async for n in run.stream(speak, every=2)]
+        clock.advance(2)
+        run.call(abs, -1)
+
+    stage.live(agent)
+
+    found = facts(stage)
+    assert 30 == pytest.approx(found.worked_s)
+    assert 3 == pytest.approx(found.between_s)
+
+
+def test_a_run_that_waits_for_a_person_has_not_ended(stage: Stage) -> None:
+    @holdfast.agent
+    def agent(run: holdfast.Run) -> object:
+        return run.ask("go on?")
+
+    stage.fault(agent)
+
+    assert (Status.WAITING, False) == (facts(stage).status, facts(stage).is_ended)
+    assert keep([facts(stage)], 0.0).success is None
 
 
 def test_an_effect_that_stands_when_its_turn_is_run_anew_is_spent_once_and_not_lost(

@@ -24,7 +24,7 @@ from holdfast.model.limits import SLA
 from holdfast.model.run import Status
 from holdfast.policy.parameters import used_by
 from holdfast.report.episodes import Episode, Line, episodes, lines_of
-from holdfast.report.gaps import gaps_of
+from holdfast.report.gaps import gaps_of, worked_s
 from holdfast.report.held import Held, bytes_of, held_of
 from holdfast.report.replays import replayed
 from holdfast.report.sizes import sizes
@@ -59,11 +59,12 @@ ALWAYS = Window()
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """One run.
 
-    `worked_s` is the time its calls took, `between_s` that between them: saving, and the agent's
-    own code. `spent` is what its answers used, `saved` what restarts did not ask for again, `lost`
-    what stands on branches that were left. `at_risk_s` is, for each failure that ended a life, the
-    work that a run without records would have had to do again. `saves` are its checkpoints and
-    snapshots, `state_bytes` what they recorded, `replayed` the calls that restarts found recorded.
+    `worked_s` is the time for which some call was under way, `between_s` that between calls:
+    saving, and the agent's own code. `spent` is what its answers used, `saved` what restarts did
+    not ask for again, `lost` what stands on branches that were left. `at_risk_s` is, for each
+    failure that ended a life, the work that a run without records would have had to do again.
+    `saves` are its checkpoints and snapshots, `state_bytes` what they recorded, `replayed` the
+    calls that restarts found recorded. `last_at` is when it recorded something last.
     """
 
     id: str
@@ -72,6 +73,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     is_ended: bool
     began: float
     ended: float | None
+    last_at: float
     worked_s: float
     between_s: float
     bytes: int
@@ -98,8 +100,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def time_s(self) -> float:
-        """How long it took from its start to its end, as far as that is known."""
-        return max(0.0, (self.ended or self.began) - self.began)
+        """How long it took from its start to its end, or until it was last heard of."""
+        return max(0.0, (self.last_at if self.ended is None else self.ended) - self.began)
 
 
 def facts_of(
@@ -121,7 +123,6 @@ def _facts(run: Run, lines: Sequence[Line], size: int, *, is_held: bool) -> Fact
     entries = [entry for line in lines for placed in line.rows for entry in placed.row.entries]
     copies = {id(entry) for line in lines for placed in line.rows for entry in _copied(placed)}
     own = [entry for entry in entries if id(entry) not in copies]
-    calls = [entry for entry in own if isinstance(entry, Answer | Happened)]
     intended = {entry.key for entry in entries if isinstance(entry, Intended)}
     settled = {entry.key for entry in entries if isinstance(entry, Happened)}
     declined = {entry.key for entry in entries if isinstance(entry, Declined)}
@@ -135,10 +136,11 @@ def _facts(run: Run, lines: Sequence[Line], size: int, *, is_held: bool) -> Fact
         id=run.body.id,
         agent=run.body.agent,
         status=run.body.status,
-        is_ended=run.body.ended is not None,
+        is_ended=run.body.ended is not None and run.body.status is not Status.WAITING,
         began=run.body.created,
         ended=run.body.ended,
-        worked_s=math.fsum(entry.took_s for entry in calls),
+        last_at=max((at for entry in entries if (at := _at(entry)) is not None), default=0.0),
+        worked_s=worked_s(own),
         between_s=math.fsum(gaps_of(entries)),
         bytes=size,
         episodes=episodes(lines, is_held=is_held),
@@ -166,8 +168,13 @@ def _facts(run: Run, lines: Sequence[Line], size: int, *, is_held: bool) -> Fact
 def _newest(reader: Reader, run: Run) -> float:
     """When a run recorded something last."""
     rows = reader.back(run.row.head)
-    told = (getattr(entry, "at", None) for placed in rows for entry in reversed(placed.row.entries))
+    told = (_at(entry) for placed in rows for entry in reversed(placed.row.entries))
     return next((at for at in told if at is not None), run.body.created)
+
+
+def _at(entry: Entry) -> float | None:
+    at = getattr(entry, "at", None)
+    return at if isinstance(at, float) else None
 
 
 def _copied(placed: Placed) -> list[Entry]:
@@ -220,12 +227,14 @@ def _spared(entries: Sequence[Entry]) -> tuple[list[Usage], list[float]]:
     saved: list[Usage] = []
     at_risk_s: list[float] = []
     used: list[Usage] = []
-    worked_s = 0.0
+    life: list[Entry] = []
+    done_s = 0.0
     for entry in entries:
         used += _used(entry)
-        if isinstance(entry, Answer | Happened):
-            worked_s += entry.took_s
-        elif isinstance(entry, Resumed) and entry.facts is not None:
+        if isinstance(entry, Resumed) and entry.facts is not None:
             saved += used
-            at_risk_s.append(worked_s)
+            done_s += worked_s(life)
+            at_risk_s.append(done_s)
+            life.clear()
+        life.append(entry)
     return saved, at_risk_s

@@ -17,7 +17,7 @@ from holdfast.model.limits import SLA, dollars, seconds
 from holdfast.model.run import Status
 from holdfast.policy.adaptive import PRIOR_FAILURES, PRIOR_S
 from holdfast.report.episodes import Ending, Episode, Line, episodes, lines_of
-from holdfast.report.gaps import gaps_of
+from holdfast.report.gaps import gaps_of, worked_s
 from holdfast.report.held import held_of
 from holdfast.report.sizes import sizes
 from holdfast.store.open import Opened
@@ -94,7 +94,7 @@ def case_of(opened: Opened) -> Case:
     if not all(run.is_priced for run in whole):
         notes.append(
             "the price of some answers is not recorded, so their work counts as free: "
-            "`@holdfast.step(usage=holdfast.priced)` records it"
+            "`@holdfast.step(usage=holdfast.priced)` records it, a stream never does"
         )
     return Case(
         name=where,
@@ -158,19 +158,18 @@ def _seen(lines: Sequence[Line], status: Status, size: int) -> Seen:
     entries = list(_entries(lines))
     started = next((entry for entry in entries if isinstance(entry, Started)), None)
     calls = [entry for entry in entries if _is_answer(entry)]
-    used = [usage for entry in calls if (usage := getattr(entry, "usage", None)) is not None]
     return Seen(
         is_finished=status is Status.FINISHED,
         units=_units(calls),
         calls=len(calls),
-        worked_s=math.fsum(entry.took_s for entry in calls),
+        worked_s=worked_s(calls),
         bytes=size,
         blocked_s=[save.blocked_s for save in held_of(entries) if save.mode == "checkpoint"],
         gaps_s=gaps_of(entries),
         episodes=episodes(lines),
         sla=None if started is None else started.sla,
         every=getattr(started.cadence, "turns", None) if started is not None else None,
-        is_priced=all(usage.usd is not None for usage in used),
+        is_priced=all(_is_priced(entry) for entry in calls),
     )
 
 
@@ -185,6 +184,13 @@ def _is_answer(entry: Entry) -> TypeGuard[Answered]:
     return isinstance(entry, Answer | Happened) or (isinstance(entry, Streamed) and entry.how != "")
 
 
+def _is_priced(entry: Answered) -> bool:
+    """Whether all that it used has a price; a stream counts tokens only."""
+    if isinstance(entry, Streamed):
+        return False
+    return entry.usage is None or entry.usage.usd is not None
+
+
 def _units(calls: Sequence[Answered]) -> list[Unit]:
     """A unit for each scope that was worked in: a turn, or the code outside turns."""
     by_scope: dict[object, list[Answered]] = defaultdict(list)
@@ -193,7 +199,7 @@ def _units(calls: Sequence[Answered]) -> list[Unit]:
             by_scope[entry.call.scope].append(entry)
     return [
         Unit(
-            seconds=max(UNIT_S_MIN, math.fsum(entry.took_s for entry in group)),
+            seconds=max(UNIT_S_MIN, worked_s(group)),
             usd=math.fsum(
                 entry.usage.usd
                 for entry in group

@@ -86,9 +86,12 @@ def keep(facts: Sequence[Facts], now: float) -> Kept:
     ended = [run for run in judged if run.is_ended]
     over = _breaches(found, targets)
     broken = {breach.run for breach in over}
-    down_s = math.fsum(each.took_s("resume") or 0.0 for _, each in found)
-    up_s = math.fsum(run.time_s for run in judged)
-    breach_s = math.fsum(max(0.0, (each.took_s or 0.0) - each.limit_s) for each in over)
+    down_s = math.fsum(_lasted_s(each, "resume", now) for _, each in found)
+    still_s = math.fsum(now - each.failed_at for _, each in found if _is_down(each))
+    up_s = math.fsum(run.time_s for run in judged) + still_s
+    breach_s = math.fsum(
+        max(0.0, _lasted_s(each, targets.clock, now) - targets.max_recovery_s) for _, each in found
+    )
     promised = None if sla is None else sla.availability
     return Kept(
         targets=targets,
@@ -113,6 +116,19 @@ def keep(facts: Sequence[Facts], now: float) -> Kept:
         budget_left=_budget(promised, down_s, up_s),
         parts={name: math.fsum(each.parts.get(name, 0.0) for _, each in found) for name in PARTS},
     )
+
+
+def _lasted_s(episode: Episode, clock: str, now: float) -> float:
+    """How long it took or, while it goes on, has lasted so far; one given up has no end."""
+    took_s = episode.took_s(clock)
+    if took_s is not None:
+        return took_s
+    return now - episode.failed_at if episode.ending is Ending.OPEN else 0.0
+
+
+def _is_down(episode: Episode) -> bool:
+    """Whether nobody has taken the run up yet."""
+    return episode.ending is Ending.OPEN and episode.resumed_at is None
 
 
 def _overhead(ended: Sequence[Facts], targets: Targets) -> Measured:

@@ -47,6 +47,7 @@ def run(name: str, *episodes: Episode, **facts: object) -> Facts:
         "is_ended": True,
         "began": 0.0,
         "ended": 1000.0,
+        "last_at": 1000.0,
         "worked_s": 900.0,
         "between_s": 9.0,
         "bytes": 3_000,
@@ -110,6 +111,32 @@ def test_breaches_are_listed_one_by_one_with_their_reason() -> None:
     assert (3, 4) == (kept.measured[4].failures, kept.measured[4].samples)
     assert kept.budget_left is not None
     assert 1 - kept.down_s / (0.01 * 5000) == pytest.approx(kept.budget_left)
+
+
+def test_an_outage_that_lasts_counts_up_to_now() -> None:
+    kept = keep(
+        [
+            run("fine"),
+            run(
+                "dead",
+                failure(None, Ending.OPEN, at=400.0),
+                is_ended=False,
+                ended=None,
+                last_at=400.0,
+            ),
+        ],
+        NOW,
+    )
+
+    assert NOW - 400 == kept.down_s
+    assert NOW - 400 - kept.targets.max_recovery_s == kept.breach_s
+    assert 1 - (NOW - 400) / (1000 + NOW) == pytest.approx(kept.availability)
+
+
+def test_a_run_under_way_counts_as_long_as_it_was_heard_of() -> None:
+    kept = keep([run("going", failure(50.0), is_ended=False, ended=None, last_at=500.0)], NOW)
+
+    assert 0.95 == pytest.approx(kept.availability)
 
 
 def test_runs_that_nobody_watches_stand_apart_from_those_that_are() -> None:
