@@ -241,6 +241,68 @@ def test_an_effect_is_done_once_the_answer_is_final_or_left(stage: Stage, model:
     assert [(1, 5, "left"), (1, 10, "ended")] == parts(stage)
 
 
+def test_a_stream_in_a_variable_is_left_when_it_is_closed(stage: Stage) -> None:
+    done: list[str] = []
+    closed: list[str] = []
+    lives: list[str] = []
+
+    def speak() -> Iterator[str]:
+        try:
+            yield from WORDS
+        finally:
+            closed.append("by the agent")
+
+    @holdfast.effect
+    def pay(word: str) -> None:
+        done.append(word)
+
+    @holdfast.agent
+    def agent(run: holdfast.Run) -> list[str]:
+        with contextlib.closing(run.stream(speak, every=1, name="chat")) as words:
+            for word in words:
+                if word == WORDS[4]:
+                    break
+        lives.append(word)
+        pay(word)
+        if len(lives) == 1:
+            raise Crash
+        return list(words)
+
+    stage.die(agent)
+
+    assert (["by the agent"], [WORDS[4]]) == (closed, done)
+    assert [] == stage.live(agent)
+    assert [WORDS[4]] == done
+    assert [(1, 1, "")] * 5 + [(1, 0, "left")] == parts(stage)
+
+
+def test_an_asynchronous_stream_is_closed_alike(stage: Stage) -> None:
+    closed: list[int] = []
+
+    async def speak() -> AsyncIterator[int]:
+        try:
+            for n in range(9):
+                yield n
+        finally:
+            closed.append(n)
+
+    @holdfast.effect
+    async def pay(n: int) -> int:
+        return n
+
+    @holdfast.agent
+    async def agent(run: holdfast.Run) -> int:
+        async with contextlib.aclosing(run.stream(speak, name="chat")) as numbers:
+            async for n in numbers:
+                if n == 3:
+                    break
+        assert [3] == closed
+        return await pay(n)
+
+    assert 3 == stage.live(agent)
+    assert [(1, 4, "left")] == parts(stage)
+
+
 def test_a_stream_that_was_left_is_left_again_on_a_replay(stage: Stage, model: Model) -> None:
     lives: list[int] = []
 
@@ -380,6 +442,82 @@ def test_whoever_reads_a_stream_is_told_that_it_was_begun_anew(stage: Stage, mod
             list(following)
         assert WORDS[0] == first
         assert WORDS == list(store.stream(RUN, "chat"))
+
+
+def test_of_streams_of_one_name_side_by_side_the_newest_is_read_whole(
+    stage: Stage, model: Model
+) -> None:
+    read: list[int] = []
+
+    def follow() -> None:
+        with stage.open() as store:
+            for item in store.stream(RUN, "chat"):
+                read.append(item)  # noqa: PERF402 others look at it meanwhile
+
+    def count() -> Iterator[int]:
+        yield from range(len(WORDS))
+
+    @holdfast.agent
+    def agent(run: holdfast.Run) -> None:
+        words = run.stream(model.anew, "hello", every=1, name="chat")
+        numbers = run.stream(count, every=1, name="chat")
+        for word, _ in zip(words, numbers, strict=True):
+            if word == WORDS[1]:
+                thread.start()
+                until = time.monotonic() + 20
+                while not read and time.monotonic() < until:
+                    time.sleep(0.01)
+
+    thread = threading.Thread(target=follow)
+    stage.live(agent)
+    thread.join()
+
+    assert list(range(len(WORDS))) == read
+    with stage.open() as store:
+        assert read == list(store.stream(RUN, "chat", follow=False))
+
+
+def test_a_stream_that_raised_is_over_for_those_who_read_it(stage: Stage, model: Model) -> None:
+    read: list[list[str]] = []
+
+    def follow() -> None:
+        with stage.open() as store:
+            read.append(list(store.stream(RUN, "chat")))
+
+    @holdfast.agent
+    def agent(run: holdfast.Run) -> None:
+        with contextlib.suppress(ConnectionResetError):
+            list(run.stream(model.anew, "hello", every=1, name="chat"))
+        run.call(abs, -1)
+        thread = threading.Thread(target=follow)
+        thread.start()
+        thread.join(20)
+
+    model.raises_at = 4
+    stage.live(agent)
+
+    assert [WORDS[:4]] == read
+
+
+def test_whoever_reads_a_stream_is_told_that_a_rollback_took_it(stage: Stage, model: Model) -> None:
+    @holdfast.agent(checkpoint=holdfast.every(turns=1))
+    def agent(run: holdfast.Run) -> None:
+        for turn in run.turns():
+            if turn == 1:
+                list(run.stream(model.go_on, "hello", every=1, name="chat"))
+            run.call(abs, turn)
+            if turn == 2:
+                break
+
+    model.dies_at = 5
+    stage.die(agent)
+    with stage.open() as store:
+        following = store.stream(RUN, "chat")
+        assert WORDS[0] == next(following)
+        store.plan_rollback(RUN, to=store.checkpoints(RUN)[0]).apply()
+
+        with pytest.raises(holdfast.StreamReset):
+            list(following)
 
 
 def test_a_name_that_no_stream_has_is_refused_with_those_there_are(

@@ -8,11 +8,9 @@ import random
 import uuid
 from collections.abc import (
     AsyncIterable,
-    AsyncIterator,
     Awaitable,
     Callable,
     Iterable,
-    Iterator,
     Sequence,
 )
 from decimal import Decimal
@@ -140,7 +138,7 @@ class Run:
         timeout: float | str | None = None,
         retry: Retry | None = None,
         **kwargs: Any,  # noqa: ANN401 the function's own
-    ) -> Iterator[T]: ...
+    ) -> streaming.Stream[T]: ...
     @overload
     def stream(
         self,
@@ -152,7 +150,7 @@ class Run:
         timeout: float | str | None = None,
         retry: Retry | None = None,
         **kwargs: Any,  # noqa: ANN401 the function's own
-    ) -> AsyncIterator[T]: ...
+    ) -> streaming.AsyncStream[T]: ...
     def stream(
         self,
         fn: Callable[..., Any],
@@ -169,9 +167,10 @@ class Run:
         A record reaches the disk after `every` tokens: items, or what `tokens` counts in one. After
         a crash the recorded items are yielded again without a call, then those that `fn(...,
         prefix=items)` yields; a function that takes no `prefix` is called anew. The answer is final
-        at its end: until then whoever reads it does no effects. `timeout` is for each item; `name`
-        is what others read it by (`store.stream`), else the function's. `retry` asks again in
-        place: for the rest by `prefix`, else for all of it while nothing has come.
+        at its end, or where it is left (`break`, `close()`): until then whoever reads it does no
+        effects. `timeout` is for each item; `name` is what others read it by (`store.stream`), else
+        the function's. `retry` asks again in place: for the rest by `prefix`, else for all of it
+        while nothing has come.
         """
         target, values, options = unfold(fn, args, kwargs)
         spec = streaming.spec_of(

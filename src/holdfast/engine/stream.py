@@ -13,7 +13,7 @@ import inspect
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from itertools import accumulate
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import msgspec
 
@@ -43,6 +43,7 @@ SPILL_S = 1.0
 """Items that wait for a record longer than this are recorded by the housekeeper."""
 END = object()
 
+T = TypeVar("T")
 TokensFn = Callable[[Any], int]
 
 
@@ -83,7 +84,7 @@ def spec_of(
 
 def begin(
     spec: StreamSpec, here: Frame, args: tuple[Any, ...], kwargs: Mapping[str, Any]
-) -> "Stream | AsyncStream":
+) -> "Stream[Any] | AsyncStream[Any]":
     """The stream, for `for` or for `async for`."""
     if PREFIX in kwargs:
         msg = f"prefix= of {spec.step.shape.name} is what is recorded of the stream; leave it out"
@@ -112,7 +113,7 @@ class Flow:
         self._buffer: list[Any] = []
         self._tokens = 0
         self._since = self._began = here.session.clock.monotonic()
-        self._source: Any = None
+        self.source: Any = None
         self._calls = 0
         self._tries = (
             None if spec.step.retry is None else Tries(self._session, self.call, spec.step.retry)
@@ -176,7 +177,7 @@ class Flow:
         return END
 
     def _pull(self) -> object:
-        source, calls = self._source, self._calls
+        source, calls = self.source, self._calls
         if source is None:
             found = self._call()
             if not hasattr(found, "__iter__"):
@@ -184,14 +185,14 @@ class Flow:
                 raise UsageError(msg)
             source = iter(found)
             if calls == self._calls:  # Else it was given up: its time ran out.
-                self._source = source
+                self.source = source
         return next(source, END)
 
     async def _apull(self) -> object:
-        if self._source is None:
+        if self.source is None:
             found = self._call()
-            self._source = aiter(await found if inspect.isawaitable(found) else found)
-        return await anext(self._source, END)
+            self.source = aiter(await found if inspect.isawaitable(found) else found)
+        return await anext(self.source, END)
 
     def _call(self) -> Any:  # noqa: ANN401 the user's own iterator
         args, kwargs = self._given
@@ -231,7 +232,7 @@ class Flow:
         self.spill()
         wait_s = self._tries.again_s(error, took_s)
         if wait_s is not None:
-            self._source, self._calls = None, self._calls + 1
+            self.source, self._calls = None, self._calls + 1
         return wait_s
 
     def is_old(self, now: float) -> bool:
@@ -312,6 +313,7 @@ class Flow:
             return
         is_new = self in session.streams
         self._close()
+        self._again.clear()
         if is_new:
             self.spill(LEFT)
             left.note(session, self)
@@ -322,33 +324,48 @@ class Flow:
             raise StreamOpen(effect, self.call.name)
 
 
-class Stream(Iterator[Any]):
+class Stream(Iterator[T]):
     """What `run.stream` gives: an iterator over the items."""
 
     def __init__(self, flow: Flow) -> None:
         self._flow = flow
 
-    def __next__(self) -> Any:  # noqa: ANN401 the user's own items
+    def __next__(self) -> T:
         item = drive(self._flow.advance())
         if item is END:
             raise StopIteration
-        return item
+        return cast("T", item)
+
+    def close(self) -> None:
+        """Go on without the rest, which is not asked for; `break` does it too.
+
+        Needed where the stream is still in a variable, and the agent wants to act.
+        """
+        self._flow.leave()
+        if hasattr(self._flow.source, "close"):
+            self._flow.source.close()
 
     def __del__(self) -> None:
         self._flow.leave()  # CPython lets go of a loop's iterator right when the loop is left.
 
 
-class AsyncStream(AsyncIterator[Any]):
+class AsyncStream(AsyncIterator[T]):
     """The same for `async for`."""
 
     def __init__(self, flow: Flow) -> None:
         self._flow = flow
 
-    async def __anext__(self) -> Any:  # noqa: ANN401 the user's own items
+    async def __anext__(self) -> T:
         item = await adrive(self._flow.advance())
         if item is END:
             raise StopAsyncIteration
-        return item
+        return cast("T", item)
+
+    async def aclose(self) -> None:
+        """Go on without the rest, which is not asked for."""
+        self._flow.leave()
+        if hasattr(self._flow.source, "aclose"):
+            await self._flow.source.aclose()
 
     def __del__(self) -> None:
         self._flow.leave()

@@ -58,7 +58,9 @@ class StateReplaced(UsageError, AttributeError):
 class StreamOpen(UsageError):
     """An effect was called by code that reads a stream which is not over."""
 
-    remedy = "read the stream to its end first: a partial answer is none"
+    remedy = (
+        "read the stream to its end first, since a partial answer is none; or leave it: `close()`"
+    )
 
     def __init__(self, effect: str, stream: str) -> None:
         super().__init__(effect, stream)
