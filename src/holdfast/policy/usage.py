@@ -2,32 +2,90 @@
 
 import math
 from collections.abc import Mapping
-from typing import TypeGuard
+from typing import NamedTuple, TypeGuard
 
 from holdfast.model.journal import Usage
 from holdfast.model.limits import is_sane, short_repr
 
-_IN = ("input_tokens", "prompt_tokens", "tokens_in")
-_OUT = ("output_tokens", "completion_tokens", "tokens_out")
+_REPORTS = ("usage", "usage_metadata", "usageMetadata")
+_IN_ALL = ("prompt_tokens", "tokens_in", "prompt_token_count", "promptTokenCount")
+_IN_REST = ("input_tokens", "inputTokens")
+"""Beside these Anthropic and Bedrock tell of tokens that went through a cache; others within."""
+_OUT = (
+    "output_tokens",
+    "completion_tokens",
+    "tokens_out",
+    "outputTokens",
+    "candidates_token_count",
+    "candidatesTokenCount",
+)
+_THOUGHTS = ("thoughts_token_count", "thoughtsTokenCount")
+"""Gemini tells of these beside its output."""
+_READ_BESIDE = ("cache_read_input_tokens", "cacheReadInputTokens")
+_WRITTEN_BESIDE = ("cache_creation_input_tokens", "cacheWriteInputTokens")
+_READ_WITHIN = ("cached_content_token_count", "cachedContentTokenCount", *_READ_BESIDE)
+_DETAILS = ("prompt_tokens_details", "input_tokens_details", "input_token_details")
 _USD = ("usd", "cost_usd", "cost")
+_MODELS = ("model", "model_version", "modelVersion")
+
+
+class Cached(NamedTuple):
+    """How many of the tokens that went in were read from a cache, and written to one."""
+
+    read: int = 0
+    written: int = 0
 
 
 def usage_of(answer: object) -> Usage | None:
-    """The usage an answer reports (OpenAI, Anthropic, or a mapping's `usage`), or None.
+    """The usage an answer reports, or None.
 
-    What the answer does not say stays None; a count is never made up.
+    Shapes: OpenAI (both interfaces), Anthropic, Gemini, Bedrock, LangChain, a mapping's `usage`.
+    What the answer does not say stays None; a count is never made up. Tokens that went through a
+    cache went in as well.
     """
-    reported = _get(answer, "usage")
+    reported = _reported(answer)
     if reported is None:
         return None
+    out, thoughts = _count(reported, _OUT), _count(reported, _THOUGHTS)
     found = Usage(
-        model=_text(answer, "model"),
-        tokens_in=_count(reported, _IN),
-        tokens_out=_count(reported, _OUT),
+        model=_model(answer),
+        tokens_in=_all_in(reported),
+        tokens_out=out if thoughts is None else (out or 0) + thoughts,
         usd=_sum_told(reported),
         provider=_text(answer, "provider"),
     )
     return found if found != Usage() else None
+
+
+def cached_of(answer: object) -> Cached:
+    """What an answer says of a cache: such tokens have a price of their own."""
+    reported = _reported(answer)
+    details = next((each for name in _DETAILS if (each := _get(reported, name)) is not None), None)
+    read = _count(details, ("cached_tokens", "cache_read"))
+    written = _count(details, ("cache_write_tokens", "cache_creation"))
+    return Cached(
+        read=(_count(reported, _READ_WITHIN) or 0) if read is None else read,
+        written=(_count(reported, _WRITTEN_BESIDE) or 0) if written is None else written,
+    )
+
+
+def _reported(answer: object) -> object:
+    return next((each for name in _REPORTS if (each := _get(answer, name)) is not None), None)
+
+
+def _all_in(reported: object) -> int | None:
+    whole = _count(reported, _IN_ALL)
+    rest = _count(reported, _IN_REST)
+    if rest is None or whole is not None:
+        return whole
+    beside = [_count(reported, names) for names in (_READ_BESIDE, _WRITTEN_BESIDE)]
+    return rest + sum(each or 0 for each in beside)
+
+
+def _model(answer: object) -> str | None:
+    named = (_text(answer, name) for name in _MODELS)
+    model = next((each for each in named if each is not None), None)
+    return _text(_get(answer, "response_metadata"), "model_name") if model is None else model
 
 
 def fault_of(usage: Usage) -> str | None:

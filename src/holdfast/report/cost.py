@@ -69,12 +69,17 @@ def _model(name: str, parts: dict[str, list[Usage]]) -> ModelCost:
     return ModelCost(
         model=name,
         **{part: total(usages) for part, usages in now.items()},
-        is_priced=all(usage.usd is not None for usage in known),
+        is_priced=all(usage.usd is not None or _is_nothing(usage) for usage in known),
         priced_today=any(
             usage.usd is None and priced.usd is not None
             for usage, priced in zip(told, known, strict=True)
         ),
     )
+
+
+def _is_nothing(usage: Usage) -> bool:
+    """Whether it is known that no tokens were used."""
+    return {0} <= {usage.tokens_in, usage.tokens_out} <= {0, None}
 
 
 class Growth(msgspec.Struct, frozen=True, kw_only=True):

@@ -12,9 +12,10 @@ from msgspec.structs import replace
 
 from holdfast.errors import UsageError
 from holdfast.model.journal import Usage
-from holdfast.policy.usage import usage_of
+from holdfast.policy.usage import Cached, cached_of, usage_of
 
 TABLE = "genai_prices"
+NOT_CACHED = Cached()
 
 
 def priced(answer: object) -> Usage | None:
@@ -26,19 +27,24 @@ def priced(answer: object) -> Usage | None:
     if _table() is None:
         msg = "usage=holdfast.priced needs the table of prices: `pip install 'holdfast[prices]'`"
         raise UsageError(msg)
-    return None if found is None else with_price(found)
+    return None if found is None else with_price(found, cached_of(answer))
 
 
-def with_price(usage: Usage) -> Usage:
+def with_price(usage: Usage, cached: Cached = NOT_CACHED) -> Usage:
     """The usage with the price of its tokens, where it has none and the table knows its model."""
     table = _table()
     is_counted = usage.tokens_in is not None or usage.tokens_out is not None
     if usage.usd is not None or usage.model is None or not is_counted or table is None:
         return usage
-    counted = table.Usage(input_tokens=usage.tokens_in, output_tokens=usage.tokens_out)
+    counted = table.Usage(
+        input_tokens=usage.tokens_in,
+        output_tokens=usage.tokens_out,
+        cache_read_tokens=cached.read or None,
+        cache_write_tokens=cached.written or None,
+    )
     try:
         found = table.calc_price(counted, usage.model)
-    except LookupError:
+    except (LookupError, ValueError):  # Not known, or counts that contradict each other.
         return usage
     return replace(usage, usd=float(found.total_price))
 

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from holdfast.model.journal import Usage
-from holdfast.policy.usage import total, usage_of
+from holdfast.policy.usage import Cached, cached_of, total, usage_of
 
 
 @dataclass
@@ -38,6 +38,76 @@ class Tokens:
 )
 def test_usage_is_read_from_the_shapes_that_providers_use(answer: object, usage: Usage) -> None:
     assert usage == usage_of(answer)
+
+
+CHAT = {
+    "prompt_tokens": 100,
+    "completion_tokens": 5,
+    "prompt_tokens_details": {"cached_tokens": 80},
+}
+RESPONSE = {
+    "input_tokens": 100,
+    "output_tokens": 5,
+    "input_tokens_details": {"cached_tokens": 80, "cache_write_tokens": 7},
+}
+MESSAGE = {
+    "input_tokens": 13,
+    "output_tokens": 5,
+    "cache_read_input_tokens": 80,
+    "cache_creation_input_tokens": 7,
+}
+CONVERSE = {
+    "inputTokens": 13,
+    "outputTokens": 5,
+    "cacheReadInputTokens": 80,
+    "cacheWriteInputTokens": 7,
+}
+GEMINI = SimpleNamespace(
+    prompt_token_count=100,
+    candidates_token_count=3,
+    thoughts_token_count=2,
+    cached_content_token_count=80,
+)
+GEMINI_REST = {"promptTokenCount": 100, "candidatesTokenCount": 5, "cachedContentTokenCount": 80}
+LANGCHAIN = SimpleNamespace(
+    usage_metadata={
+        "input_tokens": 100,
+        "output_tokens": 5,
+        "input_token_details": {"cache_read": 80, "cache_creation": 7},
+    },
+    response_metadata={"model_name": "m"},
+)
+ROUTER = {**CHAT, "cache_read_input_tokens": 80, "cache_creation_input_tokens": 0}
+
+
+@pytest.mark.parametrize(
+    ("answer", "cached"),
+    [
+        ({"model": "m", "usage": CHAT}, Cached(80, 0)),
+        ({"model": "m", "usage": RESPONSE}, Cached(80, 7)),
+        ({"model": "m", "usage": MESSAGE}, Cached(80, 7)),
+        ({"model": "m", "usage": CONVERSE}, Cached(80, 7)),
+        (SimpleNamespace(model_version="m", usage_metadata=GEMINI), Cached(80, 0)),
+        ({"modelVersion": "m", "usageMetadata": GEMINI_REST}, Cached(80, 0)),
+        (LANGCHAIN, Cached(80, 7)),
+        ({"model": "m", "usage": ROUTER}, Cached(80, 0)),
+        ({"model": "m", "usage": {"input_tokens": 100, "output_tokens": 5}}, Cached(0, 0)),
+    ],
+    ids=[
+        "chat",
+        "response",
+        "message",
+        "converse",
+        "gemini",
+        "rest",
+        "langchain",
+        "router",
+        "bare",
+    ],
+)
+def test_what_went_through_a_cache_went_in_whoever_tells_it(answer: object, cached: Cached) -> None:
+    assert Usage("m", 100, 5) == usage_of(answer)
+    assert cached == cached_of(answer)
 
 
 @pytest.mark.parametrize(

@@ -208,6 +208,29 @@ def test_a_price_is_read_from_the_answer_or_from_the_table() -> None:
     assert Usage(model="gpt-4o") == with_price(Usage(model="gpt-4o"))
 
 
+def test_tokens_that_went_through_a_cache_have_their_own_price() -> None:
+    def usd(**usage: int) -> float:
+        found = priced({"model": "claude-sonnet-4-5", "usage": {"output_tokens": 0, **usage}})
+        assert found is not None
+        assert found.tokens_in == 100_000
+        return found.usd or 0.0
+
+    plain = usd(input_tokens=100_000)
+    read = usd(input_tokens=10_000, cache_read_input_tokens=90_000)
+    written = usd(input_tokens=10_000, cache_creation_input_tokens=90_000)
+
+    assert 0 < read < plain < written
+    odd = {"prompt_tokens": 1, "prompt_tokens_details": {"cached_tokens": 5}}
+    assert Usage("gpt-4o", 1) == priced({"model": "gpt-4o", "usage": odd})
+
+
+def test_nothing_used_of_a_model_needs_no_price() -> None:
+    cost = cost_of([run("a", spent=[Usage("home-made-7", 0, 0), Usage("other", None, 0)])])
+
+    assert [] == cost.missing
+    assert ["unsaid"] == cost_of([run("a", spent=[Usage("unsaid")])]).missing
+
+
 def test_growth_is_counted_over_runs_that_ended() -> None:
     growth = growth_of([run("a"), run("b", bytes=5_000), run("c", is_ended=False)], 10**9, 0.1)
 
