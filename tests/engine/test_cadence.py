@@ -434,14 +434,46 @@ def test_what_saves_and_restarts_cost_is_learnt_from_the_journal(stage: Stage) -
     stage.live(talker(two_steps, checkpoint=cadence))
 
     journal = stage.journal()
-    learnt = learnt_of(journal, failures=1, worked_s=5.0)
+    learnt = learnt_of(journal)
 
     with stage.open() as store:
         blocked_ms = [point.blocked_ms or 0.0 for point in store.checkpoints(RUN)]
     [resumed] = [entry for entry in journal if isinstance(entry, Resumed)]
     answers = [entry for entry in journal if isinstance(entry, Answer)]
     after = next(entry for entry in answers if entry.at >= resumed.at)
-    assert (1, 5.0) == (learnt.failures, learnt.worked_s)
+    assert 1 == learnt.failures
     assert sum(blocked_ms) / len(blocked_ms) / 1000 == pytest.approx(learnt.save_s)
     assert after.at - after.took_s - resumed.at == pytest.approx(learnt.restore_s)
-    assert Learnt(failures=0, worked_s=0.0) == learnt_of([], failures=0, worked_s=0.0)
+    assert Learnt(failures=0, worked_s=0.0) == learnt_of([])
+
+
+def test_waits_for_people_and_times_without_a_process_are_no_failures_and_no_work(
+    tmp_path: Path,
+) -> None:
+    clock = ManualClock()
+    stage = Stage(tmp_path / "store", clock)
+    lives: list[int] = []
+
+    def act(run: holdfast.Run, turn: int) -> None:
+        clock.advance(10)
+        chat(turn)
+        if turn == 1 and not lives:
+            lives.append(turn)
+            raise Crash
+        if turn == 2:
+            run.ask("go on?")
+
+    agent = talker(act, checkpoint=holdfast.adaptive())
+    stage.die(agent)
+    clock.advance(1e6)
+    assert isinstance(stage.fault(agent), holdfast.Waiting)
+    clock.advance(1e6)
+    with stage.open() as store:
+        [item] = store.inbox()
+        store.answer(item.id, "yes")
+    clock.advance(1e6)
+    stage.live(agent)
+
+    learnt = learnt_of(stage.journal())
+    assert 1 == learnt.failures
+    assert 10 * (TURNS + 2) == pytest.approx(learnt.worked_s, abs=20)

@@ -199,13 +199,10 @@ class Pacer:
 
 def _controller(session: Session) -> Controller:
     """What learns the best interval; it begins with what the run's own history says."""
-    run = session.writer.run
-    worked_s = max(0.0, session.clock.now() - run.body.created)
-    learnt = learnt_of(_entries(session), failures=run.row.epoch - 1, worked_s=worked_s)
     sla = session.care.sla
     return adaptive.Controller(
         session.clock.monotonic(),
-        learnt=learnt,
+        learnt=learnt_of(_entries(session)),
         limits=limits_of(sla, detect_s=0.0),
         value=value_of(sla, _turn_s(session)),
     )

@@ -11,8 +11,19 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from holdfast.model.journal import Answer, Entry, Happened, Kept, Resumed, Saved, TurnEnded
+from holdfast.model.journal import (
+    Answer,
+    Entry,
+    Failed,
+    Happened,
+    Interrupted,
+    Kept,
+    Resumed,
+    Saved,
+    TurnEnded,
+)
 from holdfast.model.limits import SLA, dollars, seconds
+from holdfast.model.run import Status
 from holdfast.policy.advise.intervals import FLAT, Clamp, clamp, money
 
 OVERHEAD = 0.15
@@ -22,6 +33,8 @@ SAVE_S = 0.005
 """What a save is taken to cost before the first was measured."""
 MEMORY = 20
 """Over so many measurements an average moves."""
+_CALM = frozenset({Status.WAITING, Status.CANCELLED})
+"""How a run stops that has not failed."""
 
 
 class Learnt(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,15 +46,18 @@ class Learnt(msgspec.Struct, frozen=True, kw_only=True):
     restore_s: float | None = None
 
 
-def learnt_of(entries: Iterable[Entry], *, failures: int, worked_s: float) -> Learnt:
-    """What the journal of a run says of its saves, and of its restarts up to their first new call.
+def learnt_of(entries: Iterable[Entry]) -> Learnt:
+    """What the journal of a run says of its lives, its saves, and its restarts up to a new call.
 
-    The newest count as much as they do in an average that moves.
+    A life that a person's answer or a word to stop ended has not failed, and time in which no
+    process worked on the run is no work. The newest saves count as in an average that moves.
     """
     saves: list[float] = []
     restores: list[float] = []
     resumed_at: float | None = None
+    lives = _Lives()
     for entry in entries:
+        lives.take(entry)
         match entry:
             case TurnEnded() | Saved() | Kept() if entry.mark is not None:
                 saves.append(entry.mark.blocked_s)
@@ -53,8 +69,34 @@ def learnt_of(entries: Iterable[Entry], *, failures: int, worked_s: float) -> Le
             case _:
                 pass
     return Learnt(
-        failures=failures, worked_s=worked_s, save_s=_recent(saves), restore_s=_recent(restores)
+        failures=lives.failures,
+        worked_s=lives.worked_s,
+        save_s=_recent(saves),
+        restore_s=_recent(restores),
     )
+
+
+class _Lives:
+    """How many lives of a run ended in a failure, and how long they lasted together."""
+
+    def __init__(self) -> None:
+        self.failures, self.worked_s = 0, 0.0
+        self._last_at: float | None = None
+        self._is_calm, self._is_alive = False, True
+
+    def take(self, entry: Entry) -> None:
+        at = getattr(entry, "at", None)
+        if isinstance(entry, Resumed):
+            self.failures += self._last_at is not None and not self._is_calm
+            self._is_alive, self._last_at = entry.facts is not None, at
+            self._is_calm = not self._is_alive
+        if isinstance(at, float):
+            before = at if self._last_at is None else self._last_at
+            self._last_at = max(before, at)  # What a person said earlier may be recorded later.
+            self.worked_s += self._last_at - before if self._is_alive else 0.0
+        if isinstance(entry, Failed | Interrupted):
+            self._is_calm = isinstance(entry, Interrupted) or entry.status in _CALM
+            self._is_alive = False
 
 
 def _recent(values: Sequence[float]) -> float | None:

@@ -32,6 +32,8 @@ class Tail:
         self._total = math.fsum(incidents.weight)
         self._pieces: list[Piece] = [
             (weight / -math.expm1(-rate * spread_s), begins_s, begins_s + spread_s)
+            if begins_s + spread_s > begins_s
+            else _shortest(rate, weight, begins_s)
             for weight, _, begins_s, spread_s in zip(*incidents, strict=True)
             if weight > 0
         ]
@@ -52,6 +54,12 @@ class Tail:
         if not self._pieces:
             return None
         return min(1.0, _before(self._rate, self._pieces, limit_s) / self._total)
+
+
+def _shortest(rate: float, weight: float, begins_s: float) -> Piece:
+    """For a unit so short beside its recovery that adding it changes no digit."""
+    ends_s = math.nextafter(begins_s, math.inf)
+    return weight / -math.expm1(-rate * (ends_s - begins_s)), begins_s, ends_s
 
 
 class _Window(NamedTuple):
