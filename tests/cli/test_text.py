@@ -5,7 +5,7 @@ import datetime as dt
 import pytest
 
 from holdfast.cli.grid import Grid, aligned
-from holdfast.cli.text import clock, duration, harmless, line, moment, plural, short, size
+from holdfast.cli.text import clock, duration, harmless, line, moment, number, plural, short, size
 
 
 @pytest.mark.parametrize(
@@ -62,3 +62,10 @@ def test_a_grid_is_aligned_and_leaves_no_blanks_at_the_end() -> None:
     grid = Grid(columns=("name", "count", "rest"), rows=rows, right=frozenset({"count"}))
 
     assert ["NAME  COUNT  REST", "a         1  x", "long    100"] == aligned(grid).splitlines()
+
+
+def test_a_number_has_few_digits_and_is_written_out_when_it_is_large() -> None:
+    told = [number(n) for n in (0, 0.25, 3.14159, 1234.5, 9999.7, 12_345.6, -70_000)]
+
+    assert ["0", "0.25", "3.142", "1,234", "10,000", "12,346", "-70,000"] == told
+    assert "6,001" == number(6000.8, 3)

@@ -1,6 +1,7 @@
 """What reports are made of, read from real runs: spent, spared, lost."""
 
 import asyncio
+import random
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from holdfast.policy.usage import total
 from holdfast.report.cost import cost_of
 from holdfast.report.facts import Facts, facts_of
 from holdfast.report.history import case_of
+from holdfast.report.sizes import added
 from holdfast.report.sla import keep
 from holdfast.store.open import open_store
 from holdfast.testing.fakes import ManualClock
@@ -216,3 +218,33 @@ def test_an_effect_that_stands_when_its_turn_is_run_anew_is_spent_once_and_not_l
     found = facts(stage)
     assert 1 == world.asked.count("pay 0")
     assert (103, 1) == (total(found.spent).tokens_in, total(found.lost).tokens_in)
+
+
+def test_large_values_are_bytes_that_a_run_added_and_shared_ones_count_once(
+    stage: Stage,
+) -> None:
+    @holdfast.step
+    def fetch(n: int) -> bytes:
+        return random.Random(n).randbytes(200_000)  # noqa: S311 it is to repeat
+
+    @holdfast.agent
+    def agent(run: holdfast.Run, own: int) -> int:
+        run.state["docs"] = [fetch(own), fetch(0)]
+        return len(run.state["docs"])
+
+    for n in (1, 2, 3):
+        stage.live(agent, n, id=f"run-{n}")
+
+    opened = open_store(stage.path, SystemClock(), must_exist=True)
+    try:
+        third, second, first = (run.bytes for run in facts_of(opened))
+        case = case_of(opened)
+        run = opened.reader.find("run-1")
+        assert run is not None
+        alone = added(opened, run)
+    finally:
+        opened.close()
+
+    assert [2, 1, 1] == [size // 200_000 for size in (third, second, first)]
+    assert 2 == alone // 200_000
+    assert case.units[0].bytes > 200_000

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from holdfast.cli.grid import Grid
-from holdfast.cli.text import duration, size
+from holdfast.cli.text import duration, number, plural, size
 from holdfast.model.case import Case
 from holdfast.policy.advise.change import Change
 from holdfast.policy.advise.explain import Rule
@@ -194,7 +194,7 @@ def _ranking(advice: Advice, *, is_resume: bool) -> Grid:
             share(option.availability),
             share(option.overhead),
             size(round(option.bytes)),
-            f"{option.total_usd:.4g}",
+            number(option.total_usd),
             ", ".join(check.name for check in option.misses),
         )
         for option in advice.options[:SHOWN]
@@ -242,11 +242,11 @@ def worth_text(worth: Worth) -> str:
     if worth.cost_usd <= 0:
         net = worth.benefit_usd - worth.cost_usd
         if net < 0:
-            return f"loses ${-net:.4g} a task, and saving costs no more"
-        return f"saves ${net:.4g} a task and costs nothing more"
+            return f"loses ${number(-net)} a task, and saving costs no more"
+        return f"saves ${number(net)} a task and costs nothing more"
     return (
         f"benefit/cost {worth.benefit_cost_ratio:.1f}, net ROI {worth.net_roi:.1f} "
-        f"(${worth.benefit_usd:.4g} for ${worth.cost_usd:.4g} a task)"
+        f"(${number(worth.benefit_usd)} for ${number(worth.cost_usd)} a task)"
     )
 
 
@@ -273,8 +273,8 @@ def _effects(best: Option) -> str:
 
 
 def _parts(best: Option) -> str:
-    parts = ", ".join(f"{name} {usd:.3g}" for name, usd in best.usd.items())
-    return f"{best.total_usd:.4g} ({parts})"
+    parts = ", ".join(f"{name} {number(usd, 3)}" for name, usd in best.usd.items())
+    return f"{number(best.total_usd)} ({parts})"
 
 
 def _times(times_s: Sequence[float | None]) -> str:
@@ -308,7 +308,7 @@ def _curve_chart(told: Told) -> Grid | None:
         (
             duration(point["interval_s"]),
             "#" * (1 + round((BAR - 1) * (point["total_usd"] - least) / span)),
-            f"{point['total_usd']:.4g}",
+            number(point["total_usd"]),
             "yes" if point["is_kept"] else "no",
         )
         for point in points
@@ -331,7 +331,7 @@ def _simulated(seen: Simulated, best: Option) -> list[Grid | str]:
     ):
         if told_s is not None and seen_s is not None:
             rows.append((name, f"{told_s:.2f}", f"{seen_s:.2f}"))
-    text = f"{seen.runs:,} tasks played by chance (one standard error)"
+    text = f"{plural(seen.runs, 'task')} played by chance (one standard error)"
     return [text, Grid(columns=("of the best", "exact", "played"), rows=rows)]
 
 

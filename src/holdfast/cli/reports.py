@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 
 from holdfast.cli.grid import Grid
-from holdfast.cli.text import duration, moment, plural, size
+from holdfast.cli.text import duration, moment, number, plural, size
 from holdfast.model.journal import Usage
 from holdfast.report.cost import Cost, Growth
 from holdfast.report.event import when
@@ -97,11 +97,11 @@ def _around(kept: Kept) -> list[tuple[str, str]]:
 
 def _budget(left: float) -> str:
     """What is left of the downtime that the promise allows."""
-    return f"{left:.2%}" if left >= 0 else f"none: spent {1 - left:,.3g} times"
+    return f"{left:.2%}" if left >= 0 else f"none: spent {number(1 - left, 3)} times"
 
 
 def _per_month(seconds: float, hours: float | None) -> str:
-    month = "" if hours is None else f", {hours:.3g} h in a month of such running"
+    month = "" if hours is None else f", {number(hours, 3)} h in a month of such running"
     return f"{duration(seconds)}{month}"
 
 
@@ -144,7 +144,7 @@ def _tokens(used: Usage) -> str:
 
 
 def _usd(used: Usage) -> str:
-    return "" if used.usd is None else f"{used.usd:.4g}"
+    return "" if used.usd is None else number(used.usd)
 
 
 def storage(found: Growth) -> list[Grid | str]:
@@ -157,12 +157,12 @@ def storage(found: Growth) -> list[Grid | str]:
             "a million runs",
             "unknown: none ended yet"
             if found.gb_per_million is None
-            else f"{found.gb_per_million:.3g} GB (the target is 50 GB)",
+            else f"{number(found.gb_per_million, 3)} GB (the target is 50 GB)",
         ),
         ("the store now", size(found.store_bytes)),
     ]
     if found.usd_per_month is not None:
-        rows.append(("a month costs", f"{found.usd_per_month:.3g} USD"))
+        rows.append(("a month costs", f"{number(found.usd_per_month, 3)} USD"))
     rows += [(f"largest: {run}", size(count)) for run, count in found.largest]
     return [Grid(columns=("", " "), rows=rows, has_header=False)]
 
@@ -172,11 +172,11 @@ def roi(found: Return) -> list[Grid | str]:
     worth = found.worth
     ratio = f"{worth.benefit_cost_ratio:.1f}, net {worth.net_roi:.1f}"
     rows = [
-        ("benefit", f"{worth.benefit_usd:.4g} USD"),
-        ("cost", f"{worth.cost_usd:.4g} USD"),
+        ("benefit", f"{number(worth.benefit_usd)} USD"),
+        ("cost", f"{number(worth.cost_usd)} USD"),
         ("benefit/cost", ratio if worth.cost_usd else "unknown: no cost is priced"),
         *(
-            (name, "not given" if name in found.unpriced else f"{value:.6g}")
+            (name, "not given" if name in found.unpriced else number(value, 6))
             for name, value in worth.inputs.items()
         ),
     ]

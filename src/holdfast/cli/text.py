@@ -46,6 +46,13 @@ def clock(at: dt.datetime | None) -> str:
     return "" if at is None else f"{at.astimezone():%H:%M:%S.%f}"[:-3]
 
 
+def number(value: float, digits: int = 4) -> str:
+    """So many digits that count; a large one is written out, as people read it."""
+    if abs(value) >= 10**digits - 0.5:
+        return f"{value:,.0f}"
+    return f"{value:,.{digits}g}"
+
+
 def plural(count: int, noun: str) -> str:
     """`1 run`, `2 runs`."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

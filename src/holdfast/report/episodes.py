@@ -6,7 +6,7 @@ failing. A process that died without a word failed when it last gave a sign of l
 record, or a later moment that the caller knows of.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 
 import msgspec
@@ -123,6 +123,13 @@ def lines_of(reader: Reader, run: Run) -> list[Line]:
         grown = branch.grown_from if branch.parent and seq_of(branch.at) >= 0 else None
         found.append(Line(grown_from=grown, rows=rows))
     return found
+
+
+def entries_of(lines: Iterable[Line]) -> Iterator[Entry]:
+    """All entries of them, in their order."""
+    for line in lines:
+        for placed in line.rows:
+            yield from placed.row.entries
 
 
 def episodes(

@@ -23,11 +23,11 @@ from holdfast.model.journal import (
 from holdfast.model.limits import SLA
 from holdfast.model.run import Status
 from holdfast.policy.parameters import used_by
-from holdfast.report.episodes import Episode, Line, episodes, lines_of
+from holdfast.report.episodes import Episode, Line, entries_of, episodes, lines_of
 from holdfast.report.gaps import gaps_of, worked_s
 from holdfast.report.held import Held, bytes_of, held_of
 from holdfast.report.replays import replayed
-from holdfast.report.sizes import sizes
+from holdfast.report.sizes import large, sizes
 from holdfast.store.open import Opened
 from holdfast.store.reader import ALL, Placed, Reader, Run
 
@@ -107,7 +107,11 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
 def facts_of(
     opened: Opened, *, window: Window = ALWAYS, only: str | None = None
 ) -> Iterator[Facts]:
-    """Every run that belongs to the window, newest first; or one run."""
+    """Every run that belongs to the window, newest first; or one run.
+
+    A large value that several of them hold is counted once.
+    """
+    seen: set[bytes] = set()
     used = {each.run: each.bytes for each in sizes(opened).runs}
     for run in opened.reader.runs():
         if only is not None and run.body.id != only:
@@ -116,11 +120,12 @@ def facts_of(
             continue
         is_held = opened.leases.is_held(run.row.no)
         lines = lines_of(opened.reader, run)
-        yield _facts(run, lines, used.get(run.body.id, 0), is_held=is_held)
+        size = used.get(run.body.id, 0) + large(opened, entries_of(lines), seen)
+        yield _facts(run, lines, size, is_held=is_held)
 
 
 def _facts(run: Run, lines: Sequence[Line], size: int, *, is_held: bool) -> Facts:
-    entries = [entry for line in lines for placed in line.rows for entry in placed.row.entries]
+    entries = list(entries_of(lines))
     copies = {id(entry) for line in lines for placed in line.rows for entry in _copied(placed)}
     own = [entry for entry in entries if id(entry) not in copies]
     intended = {entry.key for entry in entries if isinstance(entry, Intended)}

@@ -16,10 +16,10 @@ from holdfast.model.journal import Answer, Entry, Happened, Started, Streamed
 from holdfast.model.limits import SLA, dollars, seconds
 from holdfast.model.run import Status
 from holdfast.policy.adaptive import PRIOR_FAILURES, PRIOR_S
-from holdfast.report.episodes import Ending, Episode, Line, episodes, lines_of
+from holdfast.report.episodes import Ending, Episode, Line, entries_of, episodes, lines_of
 from holdfast.report.gaps import gaps_of, worked_s
 from holdfast.report.held import held_of
-from holdfast.report.sizes import sizes
+from holdfast.report.sizes import large, sizes
 from holdfast.store.open import Opened
 
 RUNS_MAX = 500
@@ -64,11 +64,14 @@ def case_of(opened: Opened) -> Case:
     """The case of a store; `BadCase` says what is missing where it has seen too little."""
     where = f"the store at {opened.path}"
     used = {each.run: each.bytes for each in sizes(opened).runs}
-    runs = [
-        _seen(lines_of(opened.reader, run), run.body.status, used.get(run.body.id, 0))
-        for run in islice(opened.reader.runs(), RUNS_MAX)
-        if run.body.status is not Status.RUNNING or opened.leases.is_held(run.row.no) is False
-    ]
+    seen: set[bytes] = set()
+    runs = []
+    for run in islice(opened.reader.runs(), RUNS_MAX):
+        if run.body.status is Status.RUNNING and opened.leases.is_held(run.row.no):
+            continue
+        lines = lines_of(opened.reader, run)
+        taken = used.get(run.body.id, 0) + large(opened, entries_of(lines), seen)
+        runs.append(_seen(lines, run.body.status, taken))
     whole = [run for run in runs if run.is_finished and run.units]
     if not whole:
         some = "no run in it has finished yet"
@@ -155,7 +158,7 @@ def promise_of(sla: SLA | None) -> Promise:
 
 
 def _seen(lines: Sequence[Line], status: Status, size: int) -> Seen:
-    entries = list(_entries(lines))
+    entries = list(entries_of(lines))
     started = next((entry for entry in entries if isinstance(entry, Started)), None)
     calls = [entry for entry in entries if _is_answer(entry)]
     return Seen(
@@ -171,12 +174,6 @@ def _seen(lines: Sequence[Line], status: Status, size: int) -> Seen:
         every=getattr(started.cadence, "turns", None) if started is not None else None,
         is_priced=all(_is_priced(entry) for entry in calls),
     )
-
-
-def _entries(lines: Iterable[Line]) -> Iterator[Entry]:
-    for line in lines:
-        for placed in line.rows:
-            yield from placed.row.entries
 
 
 def _is_answer(entry: Entry) -> TypeGuard[Answered]:

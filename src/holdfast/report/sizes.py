@@ -3,17 +3,17 @@
 import contextlib
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import msgspec
 
+from holdfast.errors import Damaged
 from holdfast.model.ids import row_id, seq_of
 from holdfast.model.journal import Entry
 from holdfast.store.backends.connection import connect, named
 from holdfast.store.backends.sqlite import FILE
-from holdfast.store.chunks import is_reference
-from holdfast.store.inside import references_in, states_of, values_of
+from holdfast.store.inside import references_of
 from holdfast.store.open import Opened
 from holdfast.store.reader import Run
 from holdfast.store.repair.rebuild import LOST, STAGE
@@ -128,7 +128,7 @@ def _database(link: sqlite3.Connection, opened: Opened) -> tuple[list[Part], lis
 
 
 def added(opened: Opened, run: Run) -> int:
-    """The bytes that a run takes in the database: rows, packs, intents; no shared large values."""
+    """The bytes that a run takes: rows, packs, intents, and the large values that it names."""
     file = opened.path / FILE
     with named(file), contextlib.closing(connect(file, for_reading=True)) as link:
         link.execute("BEGIN")
@@ -139,7 +139,7 @@ def added(opened: Opened, run: Run) -> int:
         found = [link.execute(_OF_ROWS, span).fetchone()[0] for span in spans]
         found += [link.execute(_OF_PACKS, span).fetchone()[0] for span in spans]
         found.append(link.execute(_OF_INTENTS, (run.row.no,)).fetchone()[0])
-        return sum(map(int, found))
+    return sum(map(int, found)) + large(opened, _entries(opened, run), set())
 
 
 def entries(opened: Opened, run: Run) -> list[Part]:
@@ -147,15 +147,15 @@ def entries(opened: Opened, run: Run) -> list[Part]:
     count: Counter[str] = Counter()
     size: Counter[str] = Counter()
     chunks: set[bytes] = set()
+    kept = 0
     for entry in _entries(opened, run):
         kind = type(entry).__name__
         count[kind] += 1
         size[kind] += len(_encode(entry))
-        chunks.update(_references(opened, entry))
+        kept += large(opened, [entry], chunks)
     parts = [Part(what=kind, count=count[kind], bytes=size[kind]) for kind in count]
     parts.sort(key=lambda part: part.bytes, reverse=True)
-    kept = [_size(_place(opened.path, opened.chunks.name(each))) for each in chunks]
-    return [*parts, Part(what="large values", count=len(kept), bytes=sum(kept))]
+    return [*parts, Part(what="large values", count=len(chunks), bytes=kept)]
 
 
 def _entries(opened: Opened, run: Run) -> Iterator[Entry]:
@@ -165,14 +165,25 @@ def _entries(opened: Opened, run: Run) -> Iterator[Entry]:
             yield from placed.row.entries
 
 
+def large(opened: Opened, entries: Iterable[Entry], seen: set[bytes]) -> int:
+    """The bytes of the large values that entries name, but for those in `seen`, which they join."""
+    found = 0
+    for entry in entries:
+        for reference in _references(opened, entry):
+            if reference not in seen:
+                seen.add(reference)
+                found += _size(_place(opened.path, opened.chunks.name(reference)))
+    return found
+
+
 def _references(opened: Opened, entry: Entry) -> Iterator[bytes]:
-    for _, data in values_of(entry):
-        if is_reference(data):
-            yield data
-    for _, data in states_of(entry):
-        if is_reference(data):
-            yield data
-        yield from references_in(opened.chunks.fetch(data))
+    def fetch(data: bytes) -> bytes:
+        try:
+            return opened.chunks.fetch(data)
+        except Damaged:
+            return b""  # `verify` tells of it; what it named is not known.
+
+    return references_of(entry, fetch)
 
 
 def _place(path: Path, id_: bytes) -> Path:
