@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from holdfast.cli.grid import Grid
-from holdfast.cli.text import duration, number, plural, size
+from holdfast.cli.text import duration, number, size
 from holdfast.model.case import Case
 from holdfast.policy.advise.change import Change
 from holdfast.policy.advise.explain import Rule
@@ -331,7 +331,8 @@ def _simulated(seen: Simulated, best: Option) -> list[Grid | str]:
     ):
         if told_s is not None and seen_s is not None:
             rows.append((name, f"{told_s:.2f}", f"{seen_s:.2f}"))
-    text = f"{plural(seen.runs, 'task')} played by chance (one standard error)"
+    tasks = "task" if seen.runs == 1 else "tasks"
+    text = f"{seen.runs:,} {tasks} played by chance (one standard error)"
     return [text, Grid(columns=("of the best", "exact", "played"), rows=rows)]
 
 
