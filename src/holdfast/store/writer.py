@@ -37,7 +37,7 @@ _CLEAN = frozenset({Answer, Noted, Intended, Happened, TurnEnded, LoopLeft, Kept
 
 _encode = msgspec.msgpack.Encoder().encode
 
-PACK_BYTES = 32 * 1024
+PACK_BYTES = 64 * 1024
 """A run's rows are packed when this much of them is loose."""
 PACK_BYTES_MIN = 2 * 1024
 """At a run's end they are packed from here on."""

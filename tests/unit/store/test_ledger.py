@@ -19,6 +19,7 @@ from holdfast.store.ledger import Ledger
 from holdfast.store.open import Opened, open_store
 from holdfast.store.reader import Run
 from holdfast.store.verify import verify
+from holdfast.store.writer import PACK_BYTES
 
 
 @holdfast.agent
@@ -140,15 +141,15 @@ def test_of_many_who_say_the_same_thing_at_once_one_is_written(path: Path) -> No
 def test_a_long_ledger_is_packed_and_reads_the_same(path: Path) -> None:
     with opened(path) as store:
         mine = ledger(store)
-        for n in range(60):
+        for n in range(120):
             mine.add(0.0, lambda _, n=n: said(n, text="x" * 1000))  # type: ignore[misc]  # mypy cannot infer it
         branch = store.reader.ledger(found(store))
         assert branch is not None
         loose, size = store.reader.tail(branch.no)
 
         assert loose > branch.no << 32 | 2
-        assert size < 40_000
-        assert list(range(60)) == [int(key[0]) for key in ledger(store).read().words]
+        assert size < PACK_BYTES
+        assert list(range(120)) == [int(key[0]) for key in ledger(store).read().words]
         assert [] == verify(store, deep=True).findings
 
 

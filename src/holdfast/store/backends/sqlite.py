@@ -45,7 +45,7 @@ FILE = "store.db"
 WAL_PAGES = 512
 """The log is grown to this many pages once and reused: growing it doubles a commit's time."""
 _PAGE, _FRAME_BYTES = 4096, 24
-PACK_PAGES = 24
+PACK_PAGES = 40
 """About how many pages a pack and the deletion of its rows write."""
 LOG_ATTEMPTS, LOG_WAIT_S = 3, 5.0
 """How often the log is tried to be emptied, and how long SQLite waits for readers each time."""
