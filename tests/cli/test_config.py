@@ -127,6 +127,7 @@ def test_config_show_prints_each_value_with_its_origin(shop: Shop) -> None:
         ["checkpoint", "(none)", "default"],
         ["snapshot", "(none)", "default"],
         ["durability", "durable", "default"],
+        ["prices", "(none)", "default"],
         *([f"retention.{rule}", "(none)", "default"] for rule in RULES),
     ] == lines
     assert {"store": "default", "output": "--output"}.items() <= {

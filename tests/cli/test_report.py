@@ -66,6 +66,25 @@ def test_tokens_without_a_price_are_named(history: Shop) -> None:
     assert "no price is known of scripted" in history("report", "cost").out
 
 
+def test_prices_of_ones_own_stand_in_the_configuration(history: Shop) -> None:
+    unpriced = history("report", "cost", "--json").data["cost"]
+    history.put("holdfast.toml", '[prices]\n"scripted" = "2 / 6"\n')
+
+    cost = history("report", "cost", "--json").data["cost"]
+    roi = history("report", "roi", "--json").data["roi"]
+    bad = history("report", "cost", HOLDFAST_PRICES="scripted")
+
+    tokens = (cost["spent"]["tokens_in"], cost["spent"]["tokens_out"])
+    assert tokens == (unpriced["spent"]["tokens_in"], unpriced["spent"]["tokens_out"])
+    assert (2 * tokens[0] + 6 * tokens[1]) / 1e6 == pytest.approx(cost["spent"]["usd"])
+    assert [] == cost["missing"]
+    assert not [each for each in roi["missing"] if "scripted" in each]
+    assert "yours or today's" in history("report", "cost").out
+    assert 2 == bad.status
+    assert "$HOLDFAST_PRICES" in bad.err
+    assert "is no price" in bad.err
+
+
 def test_restarts_spare_what_was_recorded(history: Shop) -> None:
     history("restart", "killed", "--app", "shop")
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from holdfast.errors import BadConfig, UsageError
 from holdfast.model.cadence import DURABILITIES, pace_of
+from holdfast.model.prices import Price, prices_of
 from holdfast.policy.retention import Retention
 
 FORMATS = ("table", "json", "jsonl")
@@ -83,6 +84,11 @@ class Config:
         return Retention(**rules) if any(value is not None for value in rules.values()) else None
 
     @property
+    def prices(self) -> dict[str, Price]:
+        """What tokens cost where the answer recorded no price, by model."""
+        return prices_of(self.settings["prices"].value)
+
+    @property
     def saving(self) -> dict[str, Any]:
         """How a store is opened to carry out runs: secrets, when to save, what to keep."""
         keys = ("secrets", "checkpoint", "snapshot", "durability")
@@ -142,10 +148,10 @@ def _variable(key: str) -> str:
 
 
 def _flat(file: Path, table: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Keys and values, those of the table of rules with its name before theirs."""
+    """Keys and values; a table of names is one text, a rule has its table's name before its own."""
     for key, value in table.items():
-        if key == "snapshot" and isinstance(value, dict):
-            yield key, "; ".join(f"{name}: {cadence}" for name, cadence in value.items())
+        if key in LISTED and isinstance(value, dict):
+            yield key, "; ".join(f"{name}: {each}" for name, each in value.items())
         elif key != RULES[:-1]:
             yield key, value
         elif isinstance(value, dict):
@@ -189,6 +195,8 @@ def _table(file: Path, value: object) -> dict[str, Any]:
     return value
 
 
+LISTED = ("snapshot", "prices")
+"""Settings that a file may say as a table: a cadence for each section, a price for each model."""
 JOINED: Mapping[str, Callable[[Iterable[str]], str]] = {
     "notify_command": shlex.join,
     "notify_apprise": " ".join,
@@ -210,6 +218,8 @@ def _check(key: str, value: object, where: str) -> Any:  # noqa: ANN401 a settin
         raise BadConfig(where, f"{value!r} is not one of {', '.join(known)}")
     if key in ("checkpoint", "snapshot"):
         _pace(key, value, where)
+    if key == "prices":
+        _prices(value, where)
     if key == "notify_key" and not value.startswith("env:"):
         raise BadConfig(where, "it names the variable that holds the key, as env:NAME")
     return value
@@ -230,6 +240,13 @@ def _pace(key: str, text: str, where: str) -> None:
         pace_of(**{key: text})
     except UsageError as error:
         raise BadConfig(where, str(error).removeprefix(f"{key}=: ")) from None
+
+
+def _prices(text: str, where: str) -> None:
+    try:
+        prices_of(text)
+    except ValueError as error:
+        raise BadConfig(where, str(error)) from None
 
 
 def _modules(value: object, where: str) -> tuple[str, ...]:
@@ -256,5 +273,6 @@ DEFAULTS: Mapping[str, Any] = {
     "checkpoint": "",
     "snapshot": "",
     "durability": "durable",
+    "prices": "",
     **{RULES + name: None for name in _RULES},
 }

@@ -128,11 +128,13 @@ def cost(found: Cost) -> list[Grid | str]:
     total = f"{tokens or '0'} tokens, {_usd(found.saved) or ('unknown' if tokens else '0')} dollars"
     told.append(f"{runs}, {restarts}; not spent again because of replay: {total}")
     if any(each.priced_today for each in found.models):
-        told.append("some answers recorded no price: today's is taken (usage=holdfast.priced)")
+        told.append(
+            "some answers recorded no price: yours or today's is taken (usage=holdfast.priced)"
+        )
     if found.missing:
         told.append(
             f"no price is known of {', '.join(found.missing)}: let the answer's usage say `usd`, "
-            "or install holdfast[prices]"
+            "install holdfast[prices], or say it under [prices] in holdfast.toml"
         )
     return told
 

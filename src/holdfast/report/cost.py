@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from holdfast.model.journal import Usage
+from holdfast.model.prices import NO_PRICES, Prices
 from holdfast.policy.usage import total
 from holdfast.report.facts import Facts
 from holdfast.report.prices import with_price
@@ -39,14 +40,14 @@ class Cost(msgspec.Struct, frozen=True, kw_only=True):
     missing: list[str]
 
 
-def cost_of(facts: Sequence[Facts]) -> Cost:
-    """What the runs used."""
+def cost_of(facts: Sequence[Facts], own: Prices = NO_PRICES) -> Cost:
+    """What the runs used; `own` are prices for answers that recorded none."""
     parts = {
         name: [usage for run in facts for usage in getattr(run, name)]
         for name in ("spent", "saved", "lost")
     }
     named = sorted({usage.model or "" for usages in parts.values() for usage in usages})
-    models = [_model(name, parts) for name in named]
+    models = [_model(name, parts, own) for name in named]
     return Cost(
         runs=len(facts),
         restarts=sum(run.lives - 1 for run in facts),
@@ -58,13 +59,13 @@ def cost_of(facts: Sequence[Facts]) -> Cost:
     )
 
 
-def _model(name: str, parts: dict[str, list[Usage]]) -> ModelCost:
+def _model(name: str, parts: dict[str, list[Usage]], own: Prices) -> ModelCost:
     mine = {
         part: [usage for usage in usages if (usage.model or "") == name]
         for part, usages in parts.items()
     }
     told = [usage for usages in mine.values() for usage in usages]
-    now = {part: [with_price(usage) for usage in usages] for part, usages in mine.items()}
+    now = {part: [with_price(each, own=own) for each in usages] for part, usages in mine.items()}
     known = [usage for usages in now.values() for usage in usages]
     return ModelCost(
         model=name,

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from holdfast.errors import UsageError
 from holdfast.model.journal import Usage
+from holdfast.model.prices import NO_PRICES, Prices
 from holdfast.policy.usage import Cached, cached_of, usage_of
 
 TABLE = "genai_prices"
@@ -30,8 +31,14 @@ def priced(answer: object) -> Usage | None:
     return None if found is None else with_price(found, cached_of(answer))
 
 
-def with_price(usage: Usage, cached: Cached = NOT_CACHED) -> Usage:
-    """The usage with the price of its tokens, where it has none and the table knows its model."""
+def with_price(usage: Usage, cached: Cached = NOT_CACHED, own: Prices = NO_PRICES) -> Usage:
+    """The usage with the price of its tokens, where it has none.
+
+    That is the user's own for its model, else the table's, if it knows one.
+    """
+    said = None if usage.model is None else own.get(usage.model)
+    if usage.usd is None and said is not None:
+        return replace(usage, usd=said.of(usage))
     table = _table()
     is_counted = usage.tokens_in is not None or usage.tokens_out is not None
     if usage.usd is not None or usage.model is None or not is_counted or table is None:

@@ -2,13 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
 import typer
 
 from holdfast.cli import reports
+from holdfast.cli.config import Config
 from holdfast.cli.grid import Grid
 from holdfast.cli.noun import Noun
 from holdfast.cli.options import AsJson, Output, StorePath, closing, settings
@@ -19,6 +19,7 @@ from holdfast.clock import SystemClock
 from holdfast.engine.inbox import Inbox
 from holdfast.errors import UsageError
 from holdfast.model.limits import dollars, seconds
+from holdfast.model.prices import Prices
 from holdfast.report.cost import cost_of, growth_of
 from holdfast.report.facts import Facts, Window, facts_of
 from holdfast.report.metrics import Verdict
@@ -79,6 +80,7 @@ class Asked:
     facts: list[Facts]
     store_bytes: int
     now: float
+    prices: Prices
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -153,12 +155,12 @@ def cost(
 ) -> int:
     """Add up tokens and dollars: spent, not spent again because of replay, and lost.
 
-    Prices are those recorded with the answers; where none was, today's of `genai-prices` if that
-    is installed. What has no price is named.
+    Prices are those recorded with the answers; where none was, yours (`[prices]` in holdfast.toml)
+    or today's of `genai-prices` if that is installed. What has no price is named.
     """
 
     def made(asked: Asked) -> Told:
-        found = cost_of(asked.facts)
+        found = cost_of(asked.facts, asked.prices)
         return Told(
             document={"cost": found},
             lines=[msgspec.structs.asdict(each) for each in found.models],
@@ -225,7 +227,7 @@ def roi(
         assumed = Assumed(
             usd_per_hour=next(promised, None) if hourly is None else hourly, gb_month_usd=price
         )
-        kept, used = keep(asked.facts, asked.now), cost_of(asked.facts)
+        kept, used = keep(asked.facts, asked.now), cost_of(asked.facts, asked.prices)
         found = returned(asked.facts, kept, used, asked.store_bytes, assumed)
         worth = {
             **msgspec.structs.asdict(found.worth),
@@ -245,8 +247,8 @@ def roi(
 def metrics(*, since: Since = None, until: Until = None, store: StorePath = None) -> None:
     """Print the metrics of the store in Prometheus' text format."""
     config = settings(store)
-    asked = _asked(config.store, None, _ages(since, until))
-    kept, used = keep(asked.facts, asked.now), cost_of(asked.facts)
+    asked = _asked(config, None, _ages(since, until))
+    kept, used = keep(asked.facts, asked.now), cost_of(asked.facts, asked.prices)
     with opened(config.store) as found:
         waiting = sum(item.state == "open" for item in Inbox(found, SystemClock()).items())
     put(exposition(asked.facts, kept, used, asked.store_bytes, waiting).rstrip())
@@ -304,18 +306,19 @@ def _report(
             raise UsageError("--watch shows tables on a terminal; leave out -o, or --watch")
         from holdfast.cli import terminal  # noqa: PLC0415 rich is slow to load
 
-        terminal.watch(lambda: made(_asked(config.store, run, ages)).grids, SystemClock())
-    told = made(_asked(config.store, run, ages))
+        terminal.watch(lambda: made(_asked(config, run, ages)).grids, SystemClock())
+    told = made(_asked(config, run, ages))
     emit(config.output, document=told.document, lines=told.lines, grids=told.grids)
     return told.status
 
 
-def _asked(path: Path, run: str | None, ages: Ages) -> Asked:
-    now = SystemClock().now()
+def _asked(config: Config, run: str | None, ages: Ages) -> Asked:
+    now, path = SystemClock().now(), config.store
     with opened(path) as found:
         only = None if run is None else find_run(found.reader, run, path).body.id
         facts = list(facts_of(found, window=ages.before(now), only=only))
-        return Asked(facts=facts, store_bytes=sizes(found).bytes, now=now)
+        size = sizes(found).bytes
+    return Asked(facts=facts, store_bytes=size, now=now, prices=config.prices)
 
 
 def _ages(since: str | None, until: str | None) -> Ages:
