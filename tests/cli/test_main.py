@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -139,6 +140,23 @@ def test_an_unexpected_error_is_one_line_unless_its_traceback_is_asked_for(
     assert "error: unexpected KeyError: 'lost'" in err
     assert "HOLDFAST_TRACEBACK=1" in err
     assert bool(wish) == ("Traceback" in err)
+
+
+def test_a_full_disk_under_the_output_is_told_as_what_it_is(history: Shop) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "holdfast", "report", "sla", "--json"],
+            cwd=history.folder,
+            env=history.environment({}),
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+
+    assert 1 == done.returncode
+    assert "error: the output could not be written: No space left" in done.stderr
+    assert 1 == len(done.stderr.splitlines())
 
 
 @pytest.mark.parametrize(

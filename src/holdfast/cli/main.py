@@ -1,5 +1,6 @@
 """Parse, import one command on demand, and turn every error into a message and an exit status."""
 
+import errno
 import importlib
 import io
 import os
@@ -7,7 +8,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 from keyword import iskeyword
-from typing import Annotated, Any
+from typing import Annotated, Any, TextIO
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -81,6 +82,8 @@ EXIT_OK = 0
 EXIT_UNEXPECTED = 1
 EXIT_INTERRUPTED = 130
 EXIT_BROKEN_PIPE = 141
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""What a file says that results are printed into; the store has errors of its own."""
 PROGRAM = "holdfast"
 TRACEBACK = "HOLDFAST_TRACEBACK"
 KEY = "HOLDFAST_KEY"
@@ -103,11 +106,15 @@ def main(args: Sequence[str] | None = None) -> int:
     try:
         return _told(words)
     except BrokenPipeError:
-        # Whoever read what we said has seen enough; keep Python from flushing into it once more.
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        for stream in (sys.stdout, sys.stderr):
-            os.dup2(nowhere, stream.fileno())
+        _forget(sys.stdout, sys.stderr)  # Whoever read what we said has seen enough.
         return EXIT_BROKEN_PIPE
+
+
+def _forget(*streams: TextIO) -> None:
+    """Keep Python from flushing into them once more."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in streams:
+        os.dup2(nowhere, stream.fileno())
 
 
 def _told(words: list[str]) -> int:
@@ -218,6 +225,10 @@ def _explain(error: Exception, words: Sequence[str]) -> int:
         hint = "" if is_told else f"; {error.remedy}"
         tell("\n".join([f"error: {text}{hint}", *getattr(error, "__notes__", ())]))
         return next(EXITS[kind] for kind in type(error).__mro__ if kind in EXITS)
+    if isinstance(error, OSError) and error.errno in FULL and error.filename is None:
+        _forget(sys.stdout)
+        tell(f"error: the output could not be written: {error.strerror}; what was done stands")
+        return EXIT_UNEXPECTED
     tell(
         f"error: unexpected {type(error).__name__}: {error}\n"
         f"this is a mistake of Holdfast's; {TRACEBACK}=1 in the environment shows where"
