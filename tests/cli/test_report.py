@@ -111,6 +111,17 @@ def test_the_return_names_what_nobody_priced(history: Shop) -> None:
     assert 500 == priced.data["roi"]["inputs"]["USD per outage hour"]
 
 
+def test_the_return_of_some_runs_is_charged_for_their_bytes_alone(history: Shop) -> None:
+    def gb(*only: str) -> float:
+        inputs = history("report", "roi", *only, "--json").data["roi"]["inputs"]
+        return float(inputs["GB stored"])
+
+    runs = history("report", "storage", "--json").data["storage"]["largest"]
+
+    assert dict(runs)["run-42"] / 1e9 == pytest.approx(gb("--run", "run-42"))
+    assert 0.0 == gb("--until", "1h") < gb("--since", "1h") < gb()
+
+
 def test_metrics_are_printed_for_prometheus(history: Shop) -> None:
     done = history("report", "metrics")
 

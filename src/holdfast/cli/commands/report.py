@@ -228,7 +228,9 @@ def roi(
             usd_per_hour=next(promised, None) if hourly is None else hourly, gb_month_usd=price
         )
         kept, used = keep(asked.facts, asked.now), cost_of(asked.facts, asked.prices)
-        found = returned(asked.facts, kept, used, asked.store_bytes, assumed)
+        is_all = run is since is until is None
+        size = asked.store_bytes if is_all else sum(each.bytes for each in asked.facts)
+        found = returned(asked.facts, kept, used, size, assumed)
         worth = {
             **msgspec.structs.asdict(found.worth),
             "benefit_cost_ratio": found.worth.benefit_cost_ratio,
