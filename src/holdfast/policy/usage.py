@@ -122,7 +122,10 @@ def _get(value: object, name: str) -> object:
         return value.get(name)
     if isinstance(value, str | bytes | int | float | list | tuple) or value is None:
         return None
-    return getattr(value, name, None)
+    try:
+        return getattr(value, name, None)
+    except Exception:  # noqa: BLE001 an answer is not lost because it cannot be asked for its usage
+        return None
 
 
 def _text(value: object, name: str) -> str | None:

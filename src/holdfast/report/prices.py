@@ -10,7 +10,6 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from holdfast.errors import UsageError
 from holdfast.model.journal import Usage
 from holdfast.model.prices import NO_PRICES, Prices
 from holdfast.policy.usage import Cached, cached_of, usage_of
@@ -20,14 +19,12 @@ NOT_CACHED = Cached()
 
 
 def priced(answer: object) -> Usage | None:
-    """The usage that an answer reports, with its price; for `usage=` of a step or effect.
+    """The usage that an answer reports, with its price; for `usage=` of a step.
 
-    A price that the answer names itself stands. A model that the table does not know has none.
+    A price that the answer names itself stands. A model that the table does not know has none, nor
+    has any where the table is not installed: an answer that was paid for is recorded all the same.
     """
     found = usage_of(answer)
-    if _table() is None:
-        msg = "usage=holdfast.priced needs the table of prices: `pip install 'holdfast[prices]'`"
-        raise UsageError(msg)
     return None if found is None else with_price(found, cached_of(answer))
 
 
@@ -39,7 +36,7 @@ def with_price(usage: Usage, cached: Cached = NOT_CACHED, own: Prices = NO_PRICE
     said = None if usage.model is None else own.get(usage.model)
     if usage.usd is None and said is not None:
         return replace(usage, usd=said.of(usage))
-    table = _table()
+    table = _loaded(TABLE)
     is_counted = usage.tokens_in is not None or usage.tokens_out is not None
     if usage.usd is not None or usage.model is None or not is_counted or table is None:
         return usage
@@ -57,9 +54,9 @@ def with_price(usage: Usage, cached: Cached = NOT_CACHED, own: Prices = NO_PRICE
 
 
 @functools.cache
-def _table() -> Any:  # noqa: ANN401 a module that may be missing
+def _loaded(library: str) -> Any:  # noqa: ANN401 a module that may be missing
     """The library, or None where it is not installed."""
     try:
-        return importlib.import_module(TABLE)
+        return importlib.import_module(library)
     except ImportError:
         return None

@@ -9,6 +9,13 @@ from holdfast.model.journal import Usage
 from holdfast.policy.usage import Cached, cached_of, total, usage_of
 
 
+class Touchy:
+    """Raises whatever it is asked for."""
+
+    def __getattr__(self, name: str) -> object:
+        raise AttributeError(name) if name.startswith("_") else KeyError(name)
+
+
 @dataclass
 class Tokens:
     input_tokens: int | None = None
@@ -126,6 +133,8 @@ def test_what_went_through_a_cache_went_in_whoever_tells_it(answer: object, cach
         {"usage": "12 tokens"},
         {"usage": {"input_tokens": "3", "output_tokens": 1.5}},
         SimpleNamespace(model="m"),
+        Touchy(),
+        {"usage": Touchy()},
     ],
 )
 def test_an_answer_that_does_not_say_has_no_usage(answer: object) -> None:

@@ -11,6 +11,7 @@ from holdfast.model.failure import FailureKind
 from holdfast.model.journal import Usage
 from holdfast.model.limits import SLA
 from holdfast.model.run import Status
+from holdfast.report import prices
 from holdfast.report.cost import cost_of, growth_of
 from holdfast.report.episodes import Ending, Episode
 from holdfast.report.facts import Facts
@@ -222,6 +223,15 @@ def test_tokens_that_went_through_a_cache_have_their_own_price() -> None:
     assert 0 < read < plain < written
     odd = {"prompt_tokens": 1, "prompt_tokens_details": {"cached_tokens": 5}}
     assert Usage("gpt-4o", 1) == priced({"model": "gpt-4o", "usage": odd})
+
+
+def test_without_the_table_an_answer_that_was_paid_for_is_recorded_unpriced(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(prices, "TABLE", "genai_prices_that_nobody_installed")
+    answer = {"model": "gpt-4o", "usage": {"input_tokens": 10, "output_tokens": 1}}
+
+    assert Usage("gpt-4o", 10, 1) == priced(answer)
 
 
 def test_nothing_used_of_a_model_needs_no_price() -> None:
