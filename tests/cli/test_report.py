@@ -173,7 +173,10 @@ def test_lines_are_one_promise_or_breach_each(history: Shop) -> None:
     assert sum(line["kind"] == "breach" for line in lines) >= 2
 
 
-def test_it_is_shown_again_and_again_on_a_terminal(history: Shop) -> None:
-    done = on_terminal(history, "report", "sla", "--watch", until="SLA breach", end=2)
+@pytest.mark.parametrize(("end", "status"), [(2, 130), (15, 143)])
+def test_it_is_shown_again_and_again_on_a_terminal(history: Shop, end: int, status: int) -> None:
+    done = on_terminal(history, "report", "sla", "--watch", until="SLA breach", end=end)
 
-    assert 130 == done.status
+    assert status == done.status
+    hidden, shown = "\x1b[?25l", "\x1b[?25h"
+    assert done.out.rindex(hidden) < done.out.rindex(shown)

@@ -1,5 +1,6 @@
 """Tables, live views and progress bars on a terminal, by rich."""
 
+import signal
 import sys
 from collections.abc import Callable, Sequence
 
@@ -17,6 +18,7 @@ from holdfast.store.codec.veil import redact
 SLOW_S = 1.0
 """What takes longer gets a progress bar."""
 WATCH_S = 1.0
+EXIT_TERMINATED = 143
 
 STYLES = {
     "finished": "green",
@@ -40,7 +42,8 @@ def show(grids: Sequence[Grid | str]) -> None:
 
 
 def watch(grids: Callable[[], Sequence[Grid | str]], clock: Clock) -> None:
-    """Show the newest state again and again until Ctrl-C."""
+    """Show the newest state again and again until Ctrl-C, or SIGTERM; the cursor comes back."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(EXIT_TERMINATED))
     with Live(console=_console(), auto_refresh=False, transient=False) as live:
         while True:
             live.update(Group(*map(_rendered, grids())), refresh=True)
