@@ -129,6 +129,27 @@ def test_a_usage_function_that_returns_something_else_is_refused(stage: Stage) -
     assert "usage= of" in str(stage.fault(agent))
 
 
+def test_a_usage_function_that_raises_loses_no_answer_and_none_is_asked_for_again(
+    stage: Stage,
+) -> None:
+    asked: list[str] = []
+
+    @holdfast.step(usage=lambda answer: {"input_tokens": answer["usage"]["missing"]})
+    def chat(text: str) -> dict[str, Any]:
+        asked.append(text)
+        return {"text": text, "usage": {}}
+
+    @holdfast.agent
+    def agent(run: holdfast.Run) -> list[str]:
+        return [chat(text)["text"] for text in ("one", "two")]
+
+    assert "usage= of" in str(stage.fault(agent))
+    with pytest.raises(holdfast.UsageError, match="raised KeyError: 'missing'; the answer is"):
+        stage.restart(agent)
+
+    assert ["one", "two"] == stage.restart(agent) == asked
+
+
 @pytest.mark.parametrize(
     ("told", "said"),
     [

@@ -1,7 +1,7 @@
 """A step: the recorded answer, or a new one that is recorded before it is returned."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 import msgspec
 
@@ -11,7 +11,7 @@ from holdfast.engine.drive import Commit, Invoke, Linger, Recorded, Rest
 from holdfast.engine.faults import is_cancelled, is_cut, to_exception
 from holdfast.engine.patience import Tries
 from holdfast.engine.question import Shape, show
-from holdfast.engine.session import Frame
+from holdfast.engine.session import Frame, Session
 from holdfast.errors import Diverged, UsageError
 from holdfast.model.journal import Raised, Usage
 from holdfast.model.limits import Retry
@@ -53,7 +53,7 @@ def ask(spec: StepSpec, here: Frame, args: tuple[Any, ...], kwargs: Mapping[str,
             value = yield Invoke(frame, spec.fn, args, kwargs, spec.limit_s)
             failpoint.reach("step.called", call)
             spec.shape.check_unchanged(question)
-            usage = read_usage(spec.usage, value, spec.shape.name)
+            usage, fault = read_usage(spec.usage, value, spec.shape.name)
             answer, ticket = session.answer(call, value, clock.monotonic() - began, usage)
             break
         except BaseException as error:
@@ -75,7 +75,12 @@ def ask(spec: StepSpec, here: Frame, args: tuple[Any, ...], kwargs: Mapping[str,
         yield Commit(here, ticket)
     failpoint.reach("step.recorded", call)
     session.pacer.after_call()
-    return answer
+    return answer if fault is None else _refuse(session, fault)
+
+
+def _refuse(session: Session, fault: UsageError) -> NoReturn:
+    """Said after the answer is recorded: what was paid for is not asked for again."""
+    raise session.stop(fault)
 
 
 def raise_again(spec: StepSpec, here: Frame, raised: Raised) -> Recorded:
@@ -92,19 +97,32 @@ def raise_again(spec: StepSpec, here: Frame, raised: Raised) -> Recorded:
     raise error
 
 
-def read_usage(usage: UsageFn | None, value: object, name: str) -> Usage | None:
-    """What the answer used: as the user's function says, or as known shapes report it."""
-    found = usage_of(value) if usage is None else _told_usage(usage, value, name)
+def read_usage(
+    usage: UsageFn | None, value: object, name: str
+) -> tuple[Usage | None, UsageError | None]:
+    """What the answer used: as the user's function says, or as known shapes report it.
+
+    Where that function is at fault, what is wrong with it.
+    """
+    try:
+        found = usage_of(value) if usage is None else _told_usage(usage, value, name)
+    except UsageError as fault:
+        return None, fault
     if found is None or found.model is found.provider is None:
-        return found
+        return found, None
     named = [each and redact(each) for each in (found.model, found.provider)]
     if named == [found.model, found.provider]:
-        return found
-    return msgspec.structs.replace(found, model=named[0], provider=named[1])
+        return found, None
+    return msgspec.structs.replace(found, model=named[0], provider=named[1]), None
 
 
 def _told_usage(usage: UsageFn, value: object, name: str) -> Usage | None:
-    told = usage(value)
+    try:
+        told = usage(value)
+    except Exception as error:
+        why = redact(f"{type(error).__name__}: {error}")
+        msg = f"usage= of {name} raised {why}; the answer is recorded without what it used"
+        raise UsageError(msg) from error
     if told is None:
         return None
     if isinstance(told, Usage):

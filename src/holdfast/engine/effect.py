@@ -309,7 +309,7 @@ def _happened(deed: _Deed, value: object, took_s: float, how: str) -> Recorded:
         data = values.encode(value, path=f"the outcome of {deed.spec.shape.name}")
     except NotStorable as error:
         raise _doubt(deed, f"it was done, but its outcome cannot be stored ({error})") from error
-    usage = read_usage(deed.spec.usage, value, deed.spec.shape.name)
+    usage, _ = read_usage(deed.spec.usage, value, deed.spec.shape.name)
     kept = session.reader.chunks.keep(data)
     row, index, ticket = session.record(
         Happened(deed.call, deed.aim.key, kept, session.clock.now(), took_s, how, usage)
