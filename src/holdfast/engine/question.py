@@ -113,7 +113,8 @@ class Shape:
             if type(value) in _STEADY:
                 continue
             if digest(value, path=asked.name)[:4] != asked.mark:
-                raise ChangedInCall(self.name, f"its argument {asked.name}")
+                beside = "or a thread or task beside it did: give the call a copy then"
+                raise ChangedInCall(self.name, f"its argument {asked.name} ({beside})")
 
 
 def whole_digest(name: str, bound: Mapping[str, Any]) -> bytes:
