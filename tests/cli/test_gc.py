@@ -1,6 +1,7 @@
 """`holdfast gc`: rules from flags, variables and files, the plan, and what goes."""
 
 import os
+import random
 
 import pytest
 
@@ -11,6 +12,19 @@ from tests.cli.kit import Shop
 @holdfast.agent
 def echo(_run: holdfast.Run) -> str:
     return "done"
+
+
+@holdfast.step
+def page(number: int) -> str:
+    return random.Random(number).randbytes(9000).hex()  # noqa: S311 it is to repeat
+
+
+@holdfast.agent(checkpoint=holdfast.every(turns=1))
+def reader(run: holdfast.Run) -> None:
+    for turn in run.turns():
+        run.state["page"] = page(turn)
+        if turn == 20:
+            return
 
 
 @pytest.fixture
@@ -87,3 +101,17 @@ def test_a_name_that_no_run_has_is_told_as_that(runs: Shop, act: str) -> None:
 
         assert 3 == done.status
         assert why in done.err
+
+
+def test_what_a_pruned_run_did_is_told_as_of_what_is_left(shop: Shop) -> None:
+    with holdfast.open(shop.folder / ".holdfast") as store:
+        store.run(reader, id="run-1")
+    before = shop("show", "run-1").out
+    shop("gc", "--last", "2")
+    after = shop("show", "run-1").out
+
+    assert "did         21 turns, 21 steps" in before
+    assert "pruned" not in before
+    assert (
+        "\npruned      older rows, by garbage collection; steps, checkpoints, tokens are" in after
+    )

@@ -51,6 +51,7 @@ def header(told: Timeline, status: str, config: Config, beside: Beside, *, is_he
         ("created", moment(told.created)),
         ("took", duration(took)),
         ("did", ", ".join(plural(count, noun) for count, noun in counts)),
+        ("pruned", _pruned(told)),
         *_saving(told.pace),
         ("tokens", _tokens(told.tokens_in, told.tokens_out)),
         ("stored", f"{size(told.bytes)} in {plural(told.rows, 'row')}"),
@@ -77,6 +78,12 @@ def header(told: Timeline, status: str, config: Config, beside: Beside, *, is_he
     elif status == INTERRUPTED or (told.error and not told.doubts):
         rows.append(("next", f"{again} --redo-turn" if status == Status.DIVERGED else again))
     return Grid(columns=("", " "), rows=[row for row in rows if row[1]], has_header=False)
+
+
+def _pruned(told: Timeline) -> str:
+    if all(event.kind != "pruned" for event in told.events):
+        return ""
+    return "older rows, by garbage collection; steps, checkpoints, tokens are those of what is left"
 
 
 def _came(told: Timeline) -> str:
