@@ -70,6 +70,11 @@ def test_a_run_without_checkpoints_says_how_to_see_its_turns(history: Shop) -> N
         (("show", "run-42", "--at", "1.0.0"), 3, "no checkpoint 'run-42@1.0.0'"),
         (("show", "run-42", "--at", "0", "--path", "sean"), 2, "there is nothing at sean"),
         (("show", "run-42", "--path", "seen["), 2, "cannot be read from '['"),
+        (
+            ("show", "run-42", "--at", "0", "--checkpoints", "--tree"),
+            2,
+            "--at or --path, --checkpoints or --every-turn, --tree: each shows something else",
+        ),
         (("diff", "run-42", "run-42@x"), 3, "no checkpoint 'run-42@x'"),
         (("diff", "run-42", "nobody"), 3, "no run 'nobody'"),
         (("du", "nobody"), 3, "no run 'nobody'"),

@@ -23,6 +23,7 @@ from holdfast.engine.cancel import children_of
 from holdfast.engine.inbox import Inbox
 from holdfast.engine.naming import point_name
 from holdfast.engine.points import Points
+from holdfast.errors import UsageError
 from holdfast.report.timeline import Timeline, timeline
 from holdfast.store.ledger import Ledger
 from holdfast.store.open import Opened
@@ -81,6 +82,14 @@ def show(
     otherwise; `--app` names the modules of classes it holds.
     """
     config = settings(store, output, app, as_json=as_json)
+    _refuse_two(
+        {
+            "--at or --path": at is not None or path is not None,
+            "--checkpoints or --every-turn": checkpoints or every_turn,
+            "--tree": tree,
+            "--last or --trace": last is not None or trace,
+        }
+    )
     with opened(config.store) as found:
         run = find_run(found.reader, id, config.store)
         if at is not None or path is not None:
@@ -91,6 +100,14 @@ def show(
             _show_tree(found, run, config)
         else:
             _show_story(found, run, config, last, has_trace=trace)
+
+
+def _refuse_two(asked: dict[str, bool]) -> None:
+    """One thing is shown at a time; of two that were asked for, one would be passed over."""
+    wanted = [name for name, is_asked in asked.items() if is_asked]
+    if len(wanted) > 1:
+        msg = f"{', '.join(wanted)}: each shows something else; give one of them"
+        raise UsageError(msg)
 
 
 def _show_story(
