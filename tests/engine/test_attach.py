@@ -182,6 +182,44 @@ def test_an_unchanged_matrix_is_never_stored_twice(stage: Stage, form: str) -> N
     assert stored + written < 1.2 * whole.nbytes + 40_000 * (form == "list of floats") + 3000
 
 
+class Memory:
+    """A matrix that is captured in blocks."""
+
+    def __init__(self) -> None:
+        self.matrix = np.random.default_rng(7).random((400, 64))
+
+    def capture(self) -> dict[str, Any]:
+        return {"blocks": np.array_split(self.matrix, 8)}
+
+    def restore(self, value: dict[str, Any]) -> None:
+        self.matrix = np.concatenate(value["blocks"])
+
+
+def test_of_a_matrix_in_blocks_those_are_stored_that_changed(stage: Stage) -> None:
+    turns, is_crashing = 6, True
+    expected = Memory().matrix
+    expected[:turns] = 1
+
+    @holdfast.agent
+    def agent(run: holdfast.Run) -> Any:
+        memory = Memory()
+        run.attach("memory", memory)
+        for turn in run.turns():
+            if turn == turns and is_crashing:
+                raise Crash
+            if turn == turns:
+                return np.array_equal(expected, memory.matrix)
+            memory.matrix[turn] = 1
+        raise AssertionError
+
+    stage.die(agent)
+    is_crashing = False
+
+    assert stage.live(agent)
+    on_disk = sum(path.stat().st_size for path in stage.path.rglob("*") if path.is_file())
+    assert on_disk < 3 * expected.nbytes
+
+
 def test_what_a_turn_changes_is_what_its_end_writes(stage: Stage) -> None:
     @holdfast.agent
     def agent(run: holdfast.Run) -> None:
