@@ -6,6 +6,7 @@ import dataclasses
 import functools
 from typing import Any
 
+import msgspec
 import numpy as np
 import pydantic
 import pytest
@@ -46,6 +47,20 @@ class Offering:
 
     def restore(self, value: dict[str, Any]) -> None:
         self.messages = value["messages"]
+
+
+class Struct(msgspec.Struct, frozen=True):
+    messages: list[Any] = []
+    name: str = "fresh"
+
+
+class Computing:
+    def __init__(self) -> None:
+        self.messages: list[Any] = []
+
+    @property
+    def size(self) -> int:
+        return len(self.messages)
 
 
 class Plain:
@@ -91,7 +106,9 @@ KINDS: dict[str, tuple[Any, dict[str, Any]]] = {
     "frozen dataclass with slots": (functools.partial(Slotted, []), {}),
     "Pydantic model": (Model, {}),
     "capture and restore": (Offering, {}),
+    "frozen msgspec Struct": (Struct, {}),
     "named attributes": (Plain, {"only": ["messages"]}),
+    "named attributes of a Struct": (Struct, {"only": ["messages"]}),
 }
 
 
@@ -542,11 +559,21 @@ MISUSES: dict[str, tuple[Any, type[Exception], str]] = {
         holdfast.UsageError,
         "a section's name is text, not 7",
     ),
+    "a value": (
+        lambda run, bot: run.attach("x", {}),
+        holdfast.UsageError,
+        "a dict is a value, not an object",
+    ),
+    "what cannot be set": (
+        lambda run, bot: run.attach("x", Computing(), only=["messages", "size"]),
+        holdfast.UsageError,
+        "size of tests.engine.test_attach.Computing cannot be set again",
+    ),
     "a class": (lambda run, bot: run.attach("x", Bot), holdfast.UsageError, "only="),
     "an object of no known form": (
         lambda run, bot: run.attach("x", Plain()),
         holdfast.UsageError,
-        "Plain is no dataclass or Pydantic model and offers no `capture()`",
+        "Plain is no dataclass, Pydantic model or msgspec Struct and offers no `capture()`",
     ),
     "an attribute that is not there": (
         lambda run, bot: run.attach("x", Plain(), only=["mesages"]),

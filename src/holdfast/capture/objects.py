@@ -6,6 +6,8 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
 
+import msgspec
+
 from holdfast.capture.fixed import Value
 from holdfast.errors import NotStorable, UsageError
 from holdfast.store.codec import values
@@ -36,11 +38,17 @@ def form_of(obj: Value, only: Sequence[str] | None) -> Form:
         return Offered(obj)
     if is_pydantic(type(obj)):
         return Versioned(obj, Model(obj))
-    if dataclasses.is_dataclass(obj) and not isinstance(obj, type):
+    if isinstance(obj, msgspec.Struct) or (
+        dataclasses.is_dataclass(obj) and not isinstance(obj, type)
+    ):
         return Versioned(obj, Attributes(obj))
+    if isinstance(obj, dict | list | set | tuple | str | bytes | int | float | None):
+        msg = f"a {type(obj).__name__} is a value, not an object: keep it in run.state[...]"
+        raise UsageError(msg)
     msg = (
-        f"{name_of(type(obj))} is no dataclass or Pydantic model and offers no `capture()` and "
-        "`restore(value)`; name what is to be kept: run.attach(section, obj, only=[...])"
+        f"{name_of(type(obj))} is no dataclass, Pydantic model or msgspec Struct and offers no "
+        "`capture()` and `restore(value)`; name what is to be kept: "
+        "run.attach(section, obj, only=[...])"
     )
     raise UsageError(msg)
 
@@ -103,14 +111,14 @@ class Versioned:
 
 
 class Attributes:
-    """An object as its attributes: those that were named, or a dataclass's fields and others.
+    """An object as its attributes: those that were named, or its fields and others.
 
     Attributes are set past `__setattr__`, so that a frozen dataclass is filled too.
     """
 
     def __init__(self, obj: Value, only: Sequence[str] | None = None) -> None:
         self._obj, self._only = obj, only
-        self._fields = only or [field.name for field in dataclasses.fields(obj)]
+        self._fields = only or _fields(obj)
         self._had = {name for name in self._fields if hasattr(obj, name)}
         self._slots = [name for name in slots_of(type(obj)) if name not in self._fields]
 
@@ -152,7 +160,21 @@ class Attributes:
             for name in self._others().keys() - value.keys():
                 object.__delattr__(self._obj, name)
         for name, item in value.items():
-            object.__setattr__(self._obj, name, item)
+            _set(self._obj, name, item)
+
+
+def _fields(obj: Value) -> list[str]:
+    if isinstance(obj, msgspec.Struct):
+        return list(obj.__struct_fields__)
+    return [field.name for field in dataclasses.fields(obj)]
+
+
+def _set(obj: Value, name: str, item: object) -> None:
+    """Set an attribute past `__setattr__`."""
+    if isinstance(obj, msgspec.Struct) and name in obj.__struct_fields__:
+        msgspec.structs.force_setattr(obj, name, item)
+    else:
+        object.__setattr__(obj, name, item)
 
 
 class Model:
@@ -206,4 +228,10 @@ def _checked(obj: object, only: Sequence[str]) -> list[str]:
         what = f"no attribute {missing[0]!r}" if missing else "nothing to keep in an empty only="
         msg = f"run.attach: {name_of(type(obj))} has {what}"
         raise UsageError(msg)
+    for name in names:
+        try:
+            _set(obj, name, getattr(obj, name))  # Said now, not after a crash.
+        except (AttributeError, TypeError) as error:
+            msg = f"run.attach: {name} of {name_of(type(obj))} cannot be set again ({error}); "
+            raise UsageError(msg + "leave it out of only=") from error
     return names

@@ -104,9 +104,10 @@ class Run:
     ) -> None:
         """Make an object of the program a section of the state.
 
-        `obj` is a dataclass, a Pydantic model, or offers `capture()` and `restore(value)`; of any
-        other object, `only` names the attributes to keep. What it holds is captured at every
-        turn's end, as the change; after a crash, entering `run.turns()` fills it again.
+        `obj` is a dataclass, a Pydantic model, a msgspec Struct, or offers `capture()` and
+        `restore(value)`; of any other object, `only` names the attributes to keep. What it holds is
+        captured at every turn's end, as the change; after a crash, entering `run.turns()` fills it
+        again.
         """
         self._session.refuse_if_stopped()
         self._own("run.attach")
