@@ -82,3 +82,12 @@ def test_a_lone_surrogate_is_still_json() -> None:
     text = to_json("\udc80").encode("utf-8", "backslashreplace").decode()
 
     assert "\udc80" == json.loads(text)
+
+
+def test_what_steers_a_terminal_is_escaped_and_stays_the_same_value() -> None:
+    value = {"\x9b31m": "\x1b[31m \u202eabc\u2066 \x7f é 😀"}
+
+    shown = to_json(value)
+
+    assert value == json.loads(shown)
+    assert all(char.isprintable() or char == "\n" for char in shown)

@@ -5,6 +5,7 @@ import dataclasses
 import datetime as dt
 import json
 import math
+import re
 import sys
 from collections.abc import Callable, Mapping
 from enum import Enum
@@ -13,12 +14,15 @@ from typing import Any
 import msgspec
 
 INDENT = 2
+_STEERING = re.compile("[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+"""What steers a terminal or turns the line of writing, and JSON may hold as it is or escaped."""
 
 
 def to_json(value: object, *, indent: int | None = INDENT) -> str:
     """`value` as JSON text that every reader takes; what JSON has no word for becomes text."""
     is_unicode = (getattr(sys.stdout, "encoding", "") or "").lower().replace("-", "") == "utf8"
-    return json.dumps(plain(value), indent=indent, ensure_ascii=not is_unicode, allow_nan=False)
+    text = json.dumps(plain(value), indent=indent, ensure_ascii=not is_unicode, allow_nan=False)
+    return _STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def plain(value: object) -> Any:  # noqa: ANN401 whatever JSON takes
