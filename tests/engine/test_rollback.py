@@ -435,9 +435,14 @@ def test_a_fork_rolled_back_before_its_beginning_takes_nothing_of_its_parent_bac
     with stage.open() as store:
         store.fork(RUN, at=3, new_id="fork")
         rolled = store.plan_rollback("fork", to=1).apply()
-        assert {"kept"} == {each.how for each in rolled.effects}
+        told = {(each.how, each.why) for each in rolled.effects}
+        assert {("kept", "the run that this one comes from did it")} == told
         log.clear()
         assert list(range(TURNS)) == store.run(trader, id="fork")
+        held = {(each.how, each.why) for each in store.plan_rollback(RUN, to=1).effects}
+        assert {("kept", "another branch or run of this history holds it too")} == held
+        part = store.plan_rollback(RUN, to=1, only=["memory"]).effects
+        assert {("kept", "only sections go back")} >= {(each.how, each.why) for each in part}
 
     assert {"a": 1, "c": 3} == world
     assert [] == log

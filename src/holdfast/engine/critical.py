@@ -155,7 +155,7 @@ class Critical:
                 continue  # It was stopped before it was meant.
             entry, row, index, outcome = place
             if not isinstance(outcome, Declined):
-                taken = way(entry, outcome, is_own=True)
+                taken = way(entry, outcome)
                 found.append(Lost(meant=entry, at=(row, index), taken=taken))
         ended = {key: entry for key, entry in said.items() if isinstance(entry, Undone)}
         for lost in arranged(session.reader, found):

@@ -40,8 +40,14 @@ def losses(reader: Reader, run: Run, cut: Cut, *, is_kept: bool) -> Loss:
         fate = fates.of(Entered(meant=entry, at=at))
         if isinstance(fate, Declined | Undone):
             continue
-        is_own = branch_of(at[0]) in own and not (fate is not None and fate.how == "ledger")
-        taken = way(entry, fate, is_own=is_own and not is_kept)
+        kept = ""
+        if is_kept:
+            kept = "only sections go back"
+        elif branch_of(at[0]) not in own:
+            kept = "the run that this one comes from did it"
+        elif fate is not None and fate.how == "ledger":
+            kept = "another branch or run of this history holds it too"
+        taken = way(entry, fate, kept=kept)
         found.append(Lost(meant=entry, at=at, taken=taken))
     inorder = arranged(reader, found)
     return Loss(
@@ -71,12 +77,12 @@ def _after(reader: Reader, head: int, cut: Cut) -> Iterator[tuple[Point, Entry]]
             yield (placed.id, index), placed.row.entries[index]
 
 
-def way(meant: Intended, fate: Happened | None, *, is_own: bool) -> Taken:
-    """How an effect is taken back, or why it is not."""
+def way(meant: Intended, fate: Happened | None, *, kept: str = "") -> Taken:
+    """How an effect is taken back, or why it is not; `kept` is why it stays in any case."""
     spec = tools.find(meant.call.name, meant.module)
     how, why = "impossible", "it has neither undo= nor offset="
-    if not is_own:
-        how, why = "kept", "it was done on another line of history, or goes with it"
+    if kept:
+        how, why = "kept", kept
     elif spec is None:
         how = "unknown" if fate is None else "impossible"
         why = f"effect {meant.module}:{meant.call.name} is not declared here; name its module"

@@ -36,7 +36,7 @@ def unsettled(reader: Reader, run: Run) -> list[Lost]:
         if isinstance(fate, Undone | Declined) or _is_used(fates, meant, take):
             continue
         if may_be_retried(reader, take):
-            taken = way(meant, fate if isinstance(fate, Happened) else None, is_own=True)
+            taken = way(meant, fate if isinstance(fate, Happened) else None)
             found[take.key] = Lost(meant=meant, at=(take.row, take.index), taken=taken)
     return arranged(reader, list(found.values()))
 
