@@ -469,3 +469,48 @@ def test_what_people_are_asked_and_say_holds_no_secret(stage: Stage) -> None:
 
     assert f"use {VALUE}, sent {len(VALUE)}" == stage.live(asker)
     assert [] == spilled(stage.path, [VALUE])
+
+
+@pytest.mark.parametrize("word", ["happened", "not done"])
+def test_whoever_settles_a_doubt_leaves_no_secret_behind(stage: Stage, word: str) -> None:
+    holdfast.secret(NAME)
+
+    @holdfast.effect
+    def send(token: str) -> str:
+        if not is_over:
+            raise TimeoutError(f"no word of {token}")
+        return token
+
+    @holdfast.agent
+    def sender(run: holdfast.Run) -> str:  # noqa: ARG001 every agent takes it
+        return send(VALUE)
+
+    is_over = False
+    doubt = stage.fault(sender)
+    assert isinstance(doubt, holdfast.InDoubt)
+    assert VALUE not in str(doubt)
+    with stage.open() as store:
+        outcome = VALUE if word == "happened" else None
+        said = store.answer(RUN, word, outcome=outcome, by=f"ann with {VALUE}")
+    is_over = True
+
+    assert "ann with <secret env:SHOP_KEY>" == said.by
+    assert VALUE == stage.live(sender)
+    assert [] == spilled(stage.path, [VALUE])
+
+
+def test_what_a_validator_says_shows_no_secret(stage: Stage) -> None:
+    holdfast.secret(NAME)
+
+    def refuses(state: dict[str, Any]) -> None:
+        raise ValueError(f"{VALUE} in {list(state)}")
+
+    @holdfast.agent(validate=refuses)
+    def keeper(run: holdfast.Run) -> None:
+        run.state["note"] = 1
+
+    refused = stage.fault(keeper)
+
+    assert isinstance(refused, holdfast.InvalidState)
+    assert "<secret env:SHOP_KEY> in ['note']" in str(refused)
+    assert [] == spilled(stage.path, [VALUE])

@@ -24,6 +24,7 @@ from holdfast.model.journal import Answered, Call, Declined, Happened, Intended
 from holdfast.model.limits import Retry
 from holdfast.policy.effects import Move, next_move
 from holdfast.store.codec import values
+from holdfast.store.codec.veil import redact
 from holdfast.store.marks import marks_of
 
 SIBLINGS_WAIT_S_MAX = 10.0
@@ -362,7 +363,7 @@ def _not_begun(deed: _Deed, how: str) -> None:
 def _doubt(deed: _Deed, why: str) -> Exception:
     session = deed.here.session
     session.doing.pop(deed.aim.key, None)
-    return session.stop(InDoubt(session.id, deed.spec.shape.name, deed.aim.key, why))
+    return session.stop(InDoubt(session.id, deed.spec.shape.name, deed.aim.key, redact(why)))
 
 
 def _inside(deed: _Deed) -> Frame:

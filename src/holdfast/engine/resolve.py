@@ -20,6 +20,7 @@ from holdfast.model.journal import (
 )
 from holdfast.model.run import Status
 from holdfast.store.codec import values
+from holdfast.store.codec.veil import redact
 from holdfast.store.marks import marks_of
 from holdfast.store.open import Opened
 from holdfast.store.reader import History
@@ -118,7 +119,8 @@ def _settled(history: History, key: str) -> UsageError:
 
 
 def _entry(opened: Opened, call: Call, verdict: Verdict, now: float) -> Entry:
+    by = verdict.by and redact(verdict.by)
     if verdict.happened:
         value = opened.chunks.keep(values.encode(verdict.outcome, path="the outcome"))
-        return Happened(call, verdict.key, value, now, 0.0, "person", None, verdict.by)
-    return Declined(call, verdict.key, None, now, 0.0, "person", verdict.by)
+        return Happened(call, verdict.key, value, now, 0.0, "person", None, by)
+    return Declined(call, verdict.key, None, now, 0.0, "person", by)

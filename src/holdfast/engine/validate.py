@@ -8,6 +8,7 @@ from holdfast.capture.tracked import TrackedDict, inside, plain
 from holdfast.engine.question import name_of
 from holdfast.errors import ChangedInCall, UsageError
 from holdfast.store.codec.shapes import is_pydantic
+from holdfast.store.codec.veil import redact
 
 C = TypeVar("C", bound=Callable[..., Any])
 
@@ -85,7 +86,7 @@ def first_fault(checks: Iterable[Validator[Any]], state: TrackedDict) -> tuple[s
     for check in checks:
         why = check.fault(state)
         if why is not None:
-            return check.name, why
+            return check.name, redact(why)
     return None
 
 

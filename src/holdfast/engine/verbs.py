@@ -38,6 +38,7 @@ from holdfast.model.rollback import Taken
 from holdfast.model.run import RunInfo
 from holdfast.policy.retention import Retention
 from holdfast.store import erase as erasing
+from holdfast.store.codec.veil import redact
 from holdfast.store.gc import pins
 from holdfast.store.graves import Grave
 from holdfast.store.open import Opened
@@ -301,8 +302,8 @@ class Verbs(Readings):
             item,
             state=word.what,
             answer=word.value,
-            by=name_of(word.by),
-            note=word.note,
+            by=redact(name_of(word.by)),
+            note=word.note and redact(word.note),
             at=self._clock.now(),
         )
 
