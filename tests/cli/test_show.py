@@ -1,6 +1,8 @@
 """`holdfast show`: what happened to a run."""
 
 import json
+import subprocess
+import sys
 
 from tests.cli.kit import Shop
 
@@ -63,6 +65,27 @@ def test_an_interrupted_run_is_shown_with_the_command_that_goes_on(history: Shop
 
     assert "interrupted" in done.out
     assert "holdfast restart killed --app shop\n" in done.out
+
+
+def test_a_run_of_a_script_goes_on_by_the_module_of_its_name(shop: Shop) -> None:
+    shop.put(
+        "script.py",
+        """
+import holdfast
+
+@holdfast.agent
+def agent(run: holdfast.Run) -> None:
+    raise ValueError("out of kelp")
+
+if __name__ == "__main__":
+    with holdfast.open() as store:
+        store.run(agent, id="scripted")
+""",
+    )
+    subprocess.run([sys.executable, "script.py"], cwd=shop.folder, capture_output=True, check=False)
+
+    assert "holdfast restart scripted --app MODULE\n" in shop("show", "scripted").out
+    assert "out of kelp" in shop("restart", "scripted", "--app", "script").err
 
 
 def test_the_recorded_traceback_is_there_for_whoever_asks(history: Shop) -> None:

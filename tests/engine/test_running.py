@@ -331,6 +331,7 @@ def test_a_run_inside_a_run_is_refused(stage: Stage) -> None:
 
         assert "inner" in plain
         assert RUN in plain
+        assert "run.child" in plain
         assert "via_step" in in_step
         assert [RUN] == [info.id for info in store.runs()]
 

@@ -63,12 +63,15 @@ def carry_out(store: Store, run: str, work: Callable[[], T], *, again: str) -> T
 
 
 def restart_command(run: str, config: Config, apps: tuple[str, ...] = ()) -> str:
-    """What to type, word for word, to continue a run from here."""
+    """What to type, word for word, to continue a run from here.
+
+    What a script declares is found in the module of its name, which only its owner knows.
+    """
     words = ["holdfast", "restart", run]
     known = config.settings["app"]
     if known.origin == "--app":
         apps = (*apps, *known.value)
-    for name in dict.fromkeys(apps):
+    for name in dict.fromkeys("MODULE" if each == "__main__" else each for each in apps):
         if known.origin == "--app" or name not in known.value:
             words += ["--app", name]
     if config.settings["store"].origin == "--store":

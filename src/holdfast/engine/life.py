@@ -365,4 +365,5 @@ def _refuse_nested(order: Order) -> None:
     here = context.frame.get()
     if here is not None:
         outer = here.function or f"run {here.session.id}"
-        raise NestedCall(f"a run of agent {order.agent.name}", outer)
+        instead = "`run.child(agent, ...)` in the agent's own code runs another agent"
+        raise NestedCall(f"a run of agent {order.agent.name}", outer, instead)

@@ -34,12 +34,12 @@ class NestedCall(UsageError):
 
     remedy = "make the outer function a plain one, so that each recorded call stands by itself"
 
-    def __init__(self, inner: str, outer: str) -> None:
-        super().__init__(inner, outer)
-        self.inner, self.outer = inner, outer
+    def __init__(self, inner: str, outer: str, instead: str = "") -> None:
+        super().__init__(inner, outer, instead)
+        self.inner, self.outer, self.instead = inner, outer, instead
 
     def __str__(self) -> str:
-        return f"{self.inner} was called inside {self.outer}; {self.remedy}"
+        return f"{self.inner} was called inside {self.outer}; {self.instead or self.remedy}"
 
 
 class StateReplaced(UsageError, AttributeError):
