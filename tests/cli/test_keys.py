@@ -62,7 +62,7 @@ def test_a_passphrase_is_rotated_from_one_variable_to_another(shop: Shop) -> Non
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        (("keys", "init"), "none was named"),
+        (("keys", "init"), "error: no key was named"),
         (("keys", "init", "--key", "c2VjcmV0"), "a key is written as file:PATH"),
         (("keys", "init", "--key", "file:none"), "holdfast keys new none"),
         (("keys", "rotate", "--key", "file:none"), "holdfast keys new none"),
@@ -103,7 +103,7 @@ def test_no_setting_shows_a_passphrase(shop: Shop) -> None:
 def test_an_open_store_has_no_keys_to_rotate(shop: Shop) -> None:
     shop("run", "shop:echo", "--id", "run-1")
 
-    assert "not encrypted; `holdfast keys init`" in shop("keys", "rotate").err
+    assert "error: the store is not encrypted; `holdfast keys init`" in shop("keys", "rotate").err
     assert ["no"] == [
         line.split()[-1] for line in shop("keys").out.splitlines() if line.startswith("encrypted")
     ]

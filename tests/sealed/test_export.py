@@ -9,6 +9,7 @@ import pytest
 from holdfast.engine.parcel import MAGIC, Parcel, from_bytes, to_bytes
 from holdfast.engine.transfer import admit, collect
 from holdfast.errors import Damaged, HoldfastError, KeyUnusable, WrongKey
+from holdfast.store.keys.passphrase import Passphrase
 from tests.sealed import kit
 
 RUN = "planted-run-0"
@@ -39,10 +40,12 @@ def test_a_sealed_file_says_nothing_and_comes_back_with_its_key(
 def test_without_the_right_key_a_sealed_file_is_refused(parcel: Parcel) -> None:
     data = to_bytes(parcel, kit.KEY)
 
-    with pytest.raises(KeyUnusable, match="file is sealed"):
+    with pytest.raises(KeyUnusable, match=r"^file is sealed"):
         from_bytes(data, "file")
     with pytest.raises(WrongKey, match="does not open file"):
         from_bytes(data, "file", kit.OTHER)
+    with pytest.raises(WrongKey, match="the key from passphrase does not open file"):
+        from_bytes(data, "file", Passphrase("kelp holds fast"))
 
 
 def test_parts_that_are_changed_swapped_left_out_or_in_clear_are_refused(parcel: Parcel) -> None:

@@ -2,6 +2,7 @@
 
 import secrets
 
+from holdfast.errors import Damaged, WrongKey
 from holdfast.store.seal.aead import KEY_BYTES, MAC_BYTES, Cipher
 from holdfast.store.seal.provider import KeyProvider
 
@@ -33,7 +34,11 @@ def make(provider: KeyProvider) -> Envelope:
 
 def take(wrapped: bytes, provider: KeyProvider, where: str) -> Envelope:
     """The envelope of a file that is there; `WrongKey` if another key wrapped it."""
-    return Envelope(provider.unwrap(wrapped, _CONTEXT, where), wrapped)
+    try:
+        key = provider.unwrap(wrapped, _CONTEXT, where)
+    except Damaged as error:  # The file is whole: another kind of provider wrapped it.
+        raise WrongKey(where, provider.kind) from error
+    return Envelope(key, wrapped)
 
 
 def _place(number: int) -> bytes:

@@ -106,7 +106,7 @@ def from_bytes(data: bytes, where: str, key: "KeyProvider | None" = None) -> Par
     if hashlib.sha256(data[:-_HASH_BYTES]).digest() != data[-_HASH_BYTES:]:
         raise ExportDamaged(where, "its hash does not match its bytes")
     if version == SEALED and key is None:
-        raise KeyUnusable("nowhere", f"{where} is sealed; give the key it was exported with")
+        raise KeyUnusable("", f"{where} is sealed; give the key it was exported with")
     try:
         return _unpacked(data, where, key if version == SEALED else None)
     except Damaged as damage:

@@ -277,7 +277,10 @@ class Verbs(Readings):
         """
         self._refuse_if_closed()
         if self._lives.notifier is None:
-            msg = "nobody is to be told; give `notify=` to holdfast.open, or set notify_webhook"
+            msg = (
+                "nobody is to be told; give `notify=` to holdfast.open, `--webhook` or `--command` "
+                "to `holdfast inbox notify`, or set notify_webhook"
+            )
             raise UsageError(msg)
         return list(self._lives.notifier.tell(self._inbox.items()))
 

@@ -5,7 +5,7 @@ from holdfast.errors.usage import UsageError
 
 
 class KeyUnusable(UsageError):
-    """The place that was named for a key does not give one."""
+    """The place that was named for a key does not give one, or none was named."""
 
     remedy = "`holdfast keys init --help` shows what a key can be and how one is made"
 
@@ -14,7 +14,8 @@ class KeyUnusable(UsageError):
         self.source, self.why = source, why
 
     def __str__(self) -> str:
-        return f"no key can be had from {self.source}: {self.why}; {self.remedy}"
+        where = f"no key can be had from {self.source}: " if self.source else ""
+        return f"{where}{self.why}; {self.remedy}"
 
 
 class KeyNeeded(StoreError):

@@ -90,7 +90,7 @@ def init(
     config = settings(store, output, key=key, as_json=as_json)
     provider = given_key()
     if provider is None:
-        raise KeyUnusable("nowhere", f"none was named; --key takes {FORMS}")
+        raise KeyUnusable("", f"no key was named; --key takes {FORMS}")
     try:
         before = facts(config.store)
     except StoreNotFound:
@@ -141,7 +141,7 @@ def rotate_(
         wanted = provider_of(new, os.environ, NEW_PASSPHRASE, "new passphrase of the store")
     with _alone(config.store, present) as opened:
         if wanted is None or not opened.records.is_sealed:
-            raise KeyUnusable("nowhere", "the store is not encrypted; `holdfast keys init` does it")
+            raise KeyUnusable("", "the store is not encrypted; `holdfast keys init` does it")
         with progress_bar("rotating") as progress:
             rotate(opened, wanted, data=data, progress=progress)
     _tell(config, facts(config.store), "rotated")
