@@ -197,3 +197,15 @@ def test_restarts_that_helped_in_other_runs_raise_the_odds(stage: Stage) -> None
     assert 5 / 6 == decision.p_success  # Three restarts that helped, and two thirds believed.
     assert decision.time_s is not None
     assert decision.time_s < 2
+
+
+@pytest.mark.parametrize("odd", [5, TimeoutError, ["crash"]])
+def test_what_is_no_failure_is_refused_in_words(stage: Stage, odd: Any) -> None:  # noqa: ANN401 what is tested
+    @holdfast.agent
+    def agent(run: holdfast.Run) -> None:
+        raise ConnectionResetError(run.id)
+
+    stage.fault(agent)
+
+    with stage.open() as store, pytest.raises(holdfast.UsageError, match="a failure is an excep"):
+        store.decide(RUN, odd)

@@ -296,6 +296,42 @@ def test_an_undo_without_a_probe_that_fails_is_unknown_or_impossible(
     assert expected == ways(rolled.effects)
 
 
+def test_an_undo_that_cannot_take_what_it_is_given_was_not_called_and_is_tried_again_once_mended(
+    stage: Stage,
+) -> None:
+    undone: list[str] = []
+
+    def broken(outcome: str, item: str, client: object) -> None:
+        undone.append(item)
+
+    def mended(outcome: str, item: str) -> None:
+        undone.append(item)
+
+    def declare(undo: Callable[..., None]) -> holdfast.Agent[..., str]:
+        @holdfast.effect(undo=undo, key="item", ignore="client")
+        def fetch(item: str, client: object) -> str:
+            return item
+
+        @holdfast.agent
+        def fetcher(run: holdfast.Run) -> str:
+            for turn in run.turns():
+                if turn == 1:
+                    return fetch("kelp", object())
+            raise AssertionError
+
+        return fetcher
+
+    stage.live(declare(broken))
+    with stage.open() as store:
+        [left] = store.plan_rollback(RUN, to=0).apply().effects
+        assert ("impossible", []) == (left.how, undone)
+        assert "does not take the outcome and the recorded arguments (missing" in left.why
+        declare(mended)
+        [tried] = store.retry_undos(RUN)
+
+    assert ("undone", ["kelp"]) == (tried.how, undone)
+
+
 def test_what_is_gone_already_is_not_undone_again(stage: Stage) -> None:
     calls[2] = [lambda: place("a", 1)]
     stage.live(trader)

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from holdfast.engine.line import is_loop_running
-from holdfast.engine.question import KEY
+from holdfast.engine.question import KEY, name_of
+from holdfast.errors import NotDone
 from holdfast.ondemand import OnDemand
 
 if TYPE_CHECKING:
@@ -24,10 +25,12 @@ def call(
     """Call a handler: the outcome first, if there is one, then the arguments by their names.
 
     One that names them otherwise gets them in their order. It is awaited if it is asynchronous.
+    `NotDone` where it cannot take them: it was not even called.
     """
-    first = () if outcome is NOTHING else (outcome,)
-    parameters = inspect.signature(fn).parameters
-    more = {KEY: key} if takes_key(fn) else {}
+    first: tuple[object, ...] = () if outcome is NOTHING else (outcome,)
+    signature = inspect.signature(fn)
+    parameters = signature.parameters
+    more: dict[str, Any] = {KEY: key} if takes_key(fn) else {}
     kinds = {each.kind for each in parameters.values()}
     names = [
         name
@@ -35,11 +38,17 @@ def call(
         if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY) and name != KEY
     ]
     if inspect.Parameter.VAR_KEYWORD in kinds:
-        given = fn(*first, **bound, **more)
+        more = {**bound, **more}
     elif set(names) & set(bound) or not names:
-        given = fn(*first, **{name: bound[name] for name in names if name in bound}, **more)
+        more = {**{name: bound[name] for name in names if name in bound}, **more}
     else:
-        given = fn(*first, *bound.values(), **more)
+        first = (*first, *bound.values())
+    try:
+        signature.bind(*first, **more)
+    except TypeError as error:
+        msg = f"{name_of(fn)} does not take the outcome and the recorded arguments ({error})"
+        raise NotDone(msg) from error
+    given = fn(*first, **more)
     return _awaited(given) if inspect.iscoroutine(given) else given
 
 

@@ -80,8 +80,11 @@ def supposed(what: Supposed, care: Care, now: float) -> Failure | None:
             return Failure(
                 kind=kind, what=f"supposed: {kind}", why="asked for", sign=f"supposed {kind}"
             )
-        case _:
+        case BaseException() | Ended():
             return classify(what, rules=care.rules, now=now)
+        case _:
+            msg = f"a failure is an exception, holdfast.Ended(...) or a kind, not {what!r:.80}"
+            raise UsageError(msg)
 
 
 class Incident(msgspec.Struct, kw_only=True):
