@@ -228,13 +228,13 @@ def _declared(fn: Callable[..., str]) -> holdfast.Agent[..., Any]:
 
 
 @pytest.mark.parametrize(
-    ("new", "args"),
-    [(_swapped, ("KELP", 2)), (_renamed, ("KELP", 2)), (_other_default, ("KELP",))],
+    "new",
+    [_swapped, _renamed],
 )
 def test_a_restart_never_gives_a_recorded_argument_to_another_parameter(
-    stage: Stage, new: Callable[..., str], args: tuple[Any, ...]
+    stage: Stage, new: Callable[..., str]
 ) -> None:
-    stage.die(_declared(_before), *args)
+    stage.die(_declared(_before), "KELP", 2)
 
     with pytest.raises(holdfast.AgentMismatch) as caught:
         stage.restart(_declared(new))
@@ -243,13 +243,29 @@ def test_a_restart_never_gives_a_recorded_argument_to_another_parameter(
     assert "parameters changed" in str(caught.value)
 
 
+@pytest.mark.parametrize("call", ["run", "restart"])
 @pytest.mark.parametrize("args", [("KELP",), ("KELP", 2)])
-def test_a_parameter_that_came_later_and_has_a_default_stops_no_restart(
-    stage: Stage, args: tuple[Any, ...]
+@pytest.mark.parametrize(("new", "more"), [(_other_default, ""), (_one_more, " sea")])
+def test_a_run_keeps_the_defaults_it_was_started_with_and_new_parameters_have_theirs(
+    stage: Stage, new: Callable[..., str], more: str, args: tuple[Any, ...], call: str
 ) -> None:
     stage.die(_declared(_before), *args)
 
-    assert f"{len(args)} KELP sea" == stage.restart(_declared(_one_more))
+    agent = _declared(new)
+    found = stage.restart(agent) if call == "restart" else stage.live(agent, *args)
+
+    assert f"{len(args)} KELP{more}" == found
+
+
+@pytest.mark.parametrize("given", [{"qty": 5}, {"venue": "sea"}])
+def test_what_a_run_was_not_started_with_is_refused_whatever_the_default(
+    stage: Stage, given: dict[str, Any]
+) -> None:
+    stage.die(_declared(_before), "KELP")
+
+    error = stage.fault(_declared(_one_more), "KELP", **given)
+
+    assert isinstance(error, holdfast.AgentMismatch)
 
 
 def test_a_result_that_could_not_be_read_again_fails_the_run_and_is_told_as_that(

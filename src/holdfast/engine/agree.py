@@ -1,11 +1,12 @@
 """How a run was started, and whether an order asks for the same."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from holdfast.capture.digest import digest
 from holdfast.engine.bare import bare
 from holdfast.engine.order import Order
-from holdfast.engine.question import Question, show
+from holdfast.engine.question import Question, Shape, show
 from holdfast.errors import AgentMismatch, Damaged, UsageError
 from holdfast.model.journal import Started
 from holdfast.model.run import Status
@@ -30,13 +31,16 @@ def agree(reader: Reader, order: Order, found: Run) -> tuple[tuple[Any, ...], di
         raise AgentMismatch(order.run, "agent", recorded, asked)
     started = started_in(reader, found)
     recorded = redact(show(body.agent, started.asked))
+    args, kwargs = _pair(reader.value(started.args))
     if order.args or order.kwargs:
         question = agent.shape.question(order.args, order.kwargs)
-        if question.digest != started.digest and not _is_older(question, started):
+        if question.digest == started.digest or _is_older(question, started):
+            return order.args, dict(order.kwargs)
+        meant = _completed(agent.shape, (args, kwargs), order, started)
+        if meant is None or not _fits(agent.shape.question((), meant), started):
             asked = show(agent.name, question.asked)
             raise AgentMismatch(order.run, "arguments", recorded, asked)
-        return order.args, dict(order.kwargs)
-    args, kwargs = _pair(reader.value(started.args))
+        return (), meant
     try:
         bound = agent.shape.bind(args, kwargs)
     except TypeError as error:
@@ -49,6 +53,30 @@ def agree(reader: Reader, order: Order, found: Run) -> tuple[tuple[Any, ...], di
             asked = f"a signature that reads them as {show(agent.name, question.asked)}"
             raise AgentMismatch(order.run, "arguments", recorded, asked)
     return args, kwargs
+
+
+def whole(
+    shape: Shape, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Arguments with the defaults of today: a run keeps those that it was started with."""
+    given = shape.given(args, kwargs)
+    if given is None:
+        return args, dict(kwargs)
+    bound = shape.bind(args, kwargs)
+    return args, {name: value for name, value in bound.items() if name not in given} | dict(kwargs)
+
+
+def _completed(
+    shape: Shape,
+    recorded: tuple[tuple[Any, ...], dict[str, Any]],
+    order: Order,
+    started: Started,
+) -> dict[str, Any] | None:
+    """What is asked with, and what was recorded of the rest: a default may be another by now."""
+    before, now = shape.given(*recorded), shape.given(order.args, order.kwargs)
+    if before is None or now is None or not now.keys() <= {each.name for each in started.asked}:
+        return None
+    return before | now
 
 
 def _is_older(question: Question, started: Started) -> bool:

@@ -83,6 +83,12 @@ class Shape:
         found.apply_defaults()
         return found.arguments
 
+    def given(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Arguments by name without any default; None where some have no name of their own."""
+        if not self._is_simple or len(args) > len(self._order):
+            return None
+        return {**dict(zip(self._order, args, strict=False)), **kwargs}
+
     def question(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Question:
         """The call as a question; raises `NotStorable` naming the argument that cannot be kept."""
         bound = self.bind(args, kwargs)

@@ -192,7 +192,7 @@ class AgentMismatch(UsageError):
 
     remedy = (
         "choose another id, or call with what was recorded; if the agent's parameters changed, "
-        "bring them back: a new one needs a default, an old one its name, place and default"
+        "bring them back: a new one needs a default, an old one its name and place"
     )
 
     def __init__(self, run: str, what: str, recorded: str, asked: str) -> None:
