@@ -38,7 +38,7 @@ def agent(run: holdfast.Run, n: int) -> str:
 def no_run(n: int) -> str:
     return ""
 
-@holdfast.step(raises=ValueError)  # E: call-overload
+@holdfast.step(raises=[int])  # E: list-item
 def wrong_option(text: str) -> str:
     return text
 
