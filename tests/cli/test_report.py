@@ -53,7 +53,8 @@ def test_every_report_takes_a_window_with_two_ends(history: Shop, kind: str) -> 
 
     def shape(lines: list[str]) -> list[str]:
         """Without numbers, of which some grow while an outage lasts."""
-        return [re.sub(r"[\d.,]+", "0", line) for line in lines]
+        room = ("GB stored", "the store now")  # With the log of whoever has it open.
+        return [re.sub(r"[\d.,]+", "0", line) for line in lines if not line.startswith(room)]
 
     assert shape(told()) == shape(told("--since", "1h", "--until", "0s"))
     assert told() != told("--until", "1h")
