@@ -21,8 +21,8 @@ BASE_BYTES_MIN = 64 * 1024
 what that names."""
 
 BASE_BYTES_ASIDE_MIN = 1024 * 1024
-"""And when more than this was put aside since then, and more than the last base names: rows behind
-a base are needed, with all that they name, as long as any point after it is."""
+"""And when more than this was put aside since then, and more than the last base has and names: rows
+behind a base are needed, with all that they name, as long as any point after it is."""
 
 
 class Loops:
@@ -190,7 +190,7 @@ class Loops:
         """The base that goes with a turn's end, if one is due."""
         session = self._session
         to_read = max(BASE_BYTES_MIN, session.state.bytes_to_read)
-        aside = max(BASE_BYTES_ASIDE_MIN, session.state.bytes_aside)
+        aside = max(BASE_BYTES_ASIDE_MIN, to_read + session.state.bytes_aside)
         if session.bytes_since_base <= to_read and session.writer.bytes_aside <= aside:
             return []
         try:

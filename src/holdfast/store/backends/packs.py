@@ -22,6 +22,8 @@ from holdfast.store.codec.frame import HEADER_BYTES, bundle, is_bundle, open_fra
 CACHE_PACKS = 4
 CUT_FROM = 32
 """From this row of a branch on, values stand beside rows: of a short one the rows are soon read."""
+_BEGIN = 128
+"""So many bytes tell a pack that was written anew: lengths stand there, its hash or its seal."""
 _LEVEL = 3
 """Of zstd: as fast as level 1 on what a pack holds, and a twentieth smaller."""
 
@@ -195,6 +197,15 @@ def end(link: sqlite3.Connection, branch: int) -> int:
     return max(id_ if type(id_) is int else -1 for id_ in newest)
 
 
+def _begins(link: sqlite3.Connection, id_: int) -> tuple[int, bytes] | None:
+    """How long a pack is and how it begins, without reading the rest; None: there is none."""
+    try:
+        with link.blobopen("pack", "body", id_, readonly=True) as body:
+            return len(body), body.read(_BEGIN)
+    except sqlite3.Error:
+        return None
+
+
 def _without_gap(rows: list[JournalRow]) -> list[JournalRow]:
     """The newest of these rows that follow each other; older ones stay loose."""
     start = len(rows) - 1
@@ -211,7 +222,7 @@ class Packs:
 
     def __init__(self, packer: Packer) -> None:
         self._packer = packer
-        self._kept: dict[int, tuple[bytes, list[JournalRow]]] = {}
+        self._kept: dict[int, tuple[tuple[int, bytes], list[JournalRow]]] = {}
 
     def rows(self, link: sqlite3.Connection, first: int, last: int) -> Iterator[JournalRow]:
         """The packed rows from `first` to `last`, in order."""
@@ -255,14 +266,15 @@ class Packs:
         return self._open(link, found[1], found[0])[-1] if found else None
 
     def _open(self, link: sqlite3.Connection, first: int, last: int) -> list[JournalRow]:
-        found = link.execute("SELECT body FROM pack WHERE id=?", (last,)).fetchone()
-        if found is None or type(found[0]) is not bytes:
-            raise Damaged(f"pack {last:#x}", "it is named but not there")
         known = self._kept.pop(last, None)
-        if known is None or known[0] != found[0]:
+        if known is None or known[0] != _begins(link, last):
+            found = link.execute("SELECT body FROM pack WHERE id=?", (last,)).fetchone()
+            if found is None or type(found[0]) is not bytes:
+                raise Damaged(f"pack {last:#x}", "it is named but not there")
             if type(first) is not int:
                 raise Damaged(f"pack {last:#x}", f"it begins with {first!r}")
-            known = found[0], self._packer.unpack(first, last, found[0], Around(link, first))
+            rows = self._packer.unpack(first, last, found[0], Around(link, first))
+            known = (len(found[0]), found[0][:_BEGIN]), rows
         self._kept[last] = known
         while len(self._kept) > CACHE_PACKS:
             del self._kept[next(iter(self._kept))]
