@@ -5,10 +5,12 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
 import holdfast
+from holdfast.store.reader import Reader
 from tests.engine.kit import RUN, Crash, Stage, World
 
 
@@ -214,6 +216,10 @@ def _renamed(run: holdfast.Run, ticker: str, qty: int = 1) -> str:
     return f"{qty} {ticker}"
 
 
+def _after(run: holdfast.Run, symbol: str, qty: int = 1) -> str:
+    return f"{qty} {symbol}"
+
+
 def _other_default(run: holdfast.Run, symbol: str, qty: int = 5) -> str:
     return f"{qty} {symbol}"
 
@@ -255,6 +261,13 @@ def test_a_run_keeps_the_defaults_it_was_started_with_and_new_parameters_have_th
     found = stage.restart(agent) if call == "restart" else stage.live(agent, *args)
 
     assert f"{len(args)} KELP{more}" == found
+
+
+def test_arguments_that_are_given_again_need_not_be_read(stage: Stage) -> None:
+    stage.die(_declared(_before), "KELP")
+
+    with patch.object(Reader, "value", side_effect=AssertionError):
+        assert "1 KELP" == stage.live(_declared(_after), "KELP")
 
 
 @pytest.mark.parametrize("given", [{"qty": 5}, {"venue": "sea"}])

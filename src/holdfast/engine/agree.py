@@ -31,11 +31,12 @@ def agree(reader: Reader, order: Order, found: Run) -> tuple[tuple[Any, ...], di
         raise AgentMismatch(order.run, "agent", recorded, asked)
     started = started_in(reader, found)
     recorded = redact(show(body.agent, started.asked))
-    args, kwargs = _pair(reader.value(started.args))
     if order.args or order.kwargs:
         question = agent.shape.question(order.args, order.kwargs)
         if question.digest == started.digest or _is_older(question, started):
             return order.args, dict(order.kwargs)
+    args, kwargs = _pair(reader.value(started.args))
+    if order.args or order.kwargs:
         meant = _completed(agent.shape, (args, kwargs), order, started)
         if meant is None or not _fits(agent.shape.question((), meant), started):
             asked = show(agent.name, question.asked)
@@ -55,15 +56,11 @@ def agree(reader: Reader, order: Order, found: Run) -> tuple[tuple[Any, ...], di
     return args, kwargs
 
 
-def whole(
-    shape: Shape, args: tuple[Any, ...], kwargs: Mapping[str, Any]
-) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Arguments with the defaults of today: a run keeps those that it was started with."""
-    given = shape.given(args, kwargs)
-    if given is None:
-        return args, dict(kwargs)
-    bound = shape.bind(args, kwargs)
-    return args, {name: value for name, value in bound.items() if name not in given} | dict(kwargs)
+def with_defaults(shape: Shape, order: Order, bound: Mapping[str, Any]) -> dict[str, Any]:
+    """The keyword arguments with the defaults of today: a run keeps those it was started with."""
+    given = shape.given(order.args, order.kwargs)
+    missing = {} if given is None else {n: bound[n] for n in bound if n not in given}
+    return missing | dict(order.kwargs)
 
 
 def _completed(

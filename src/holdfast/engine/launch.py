@@ -13,7 +13,7 @@ from holdfast import failpoint
 from holdfast.clock import Clock
 from holdfast.engine import agents, left
 from holdfast.engine.agents import Agent
-from holdfast.engine.agree import agree, started_in, whole
+from holdfast.engine.agree import agree, started_in, with_defaults
 from holdfast.engine.ask import still_waiting
 from holdfast.engine.back import go_back
 from holdfast.engine.care import Care
@@ -108,14 +108,14 @@ class Launcher:
         agent, now = order.agent, self._clock.now()
         question = agent.shape.question(order.args, order.kwargs)
         holder, pace = self.holder(), self._paced(order, None)
-        args, kwargs = whole(agent.shape, order.args, order.kwargs)
-        given = values.encode([list(args), kwargs], path="arguments of the run")
+        kwargs = with_defaults(agent.shape, order, question.bound)
+        args = values.encode([list(order.args), kwargs], path="arguments of the run")
         started = Started(
             now,
             agent.name,
             agent.module,
             agent.version,
-            self._opened.chunks.keep(given),
+            self._opened.chunks.keep(args),
             question.digest,
             question.asked,
             pace.checkpoint,
