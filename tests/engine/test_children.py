@@ -9,7 +9,7 @@ import pytest
 
 import holdfast
 from holdfast.model.journal import Kept, Spawned
-from tests.engine.kit import RUN, Crash, Stage, World, moments
+from tests.engine.kit import RUN, Crash, Stage, World, moments, reaching
 
 
 class Team:
@@ -226,6 +226,28 @@ def test_what_policy_would_restart_is_restarted_in_place(stage: Stage) -> None:
 
     assert ("there", None) == (result, decision)
     assert stage.info("kid").epoch > 1
+
+
+def test_a_child_is_restarted_also_if_what_is_pending_is_flushed_as_it_fails(stage: Stage) -> None:
+    lives: list[holdfast.Run] = []
+
+    @holdfast.agent
+    def kid(run: holdfast.Run) -> str:
+        lives.append(run)
+        if len(lives) == 1:
+            raise ConnectionResetError
+        return "there"
+
+    @holdfast.agent
+    def parent(run: holdfast.Run) -> str:
+        return run.child(kid, id="kid")
+
+    def flush(name: str) -> None:
+        if name == "run.failing":
+            lives[-1]._session.flush()  # noqa: SLF001 as the housekeeper may at any moment
+
+    with reaching(flush):
+        assert "there" == stage.live(parent)
 
 
 def test_errors_may_stand_among_the_results(stage: Stage) -> None:

@@ -310,15 +310,17 @@ class Launcher:
         elif status is Status.FAILED:
             left.take_back(session)
             session.blame(cause)
+        decided: list[Decided] = []
         if status not in (Status.WAITING, Status.CANCELLED):
-            self._judge(session, cause)
+            decided = self._judge(session, cause)
         now, recorded = self._clock.now(), to_error(cause)
         body = msgspec.structs.replace(
             session.writer.run.body, status=status, ended=now, error=describe(recorded)
         )
         failpoint.reach("run.failing")
         try:
-            ticket = session.record(Failed(now, str(status), recorded), body=body)[2]
+            entry = Failed(now, str(status), recorded)
+            ticket = session.record(entry, before=decided, body=body)[2]
             session.writer.finish(ticket)
         except HoldfastError as unrecorded:
             unrecorded.__cause__ = cause
@@ -360,16 +362,16 @@ class Launcher:
             is_child=is_child,
         )
 
-    def _judge(self, session: Session, cause: Exception) -> None:
-        """Decide what is to be done about the failure; the decision is recorded with it."""
+    def _judge(self, session: Session, cause: Exception) -> list[Decided]:
+        """Decide what is to be done about the failure; recorded with it, in one row."""
         care, now = session.care, self._clock.now()
         failure = classify(cause, rules=care.rules, now=now)
         with contextlib.suppress(HoldfastError):  # What cannot be read now is not judged.
             session.flush()
             run = session.writer.run
             _, known, decision = self.judge.verdict(run, failure, care)
-            decided = Decided(now, "run", session.turn, session.steps, known, decision)
-            session.pend(decided)
+            return [Decided(now, "run", session.turn, session.steps, known, decision)]
+        return []
 
     def end(self, session: Session) -> None:
         """Let the run go: another process may take it at once."""
