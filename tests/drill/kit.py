@@ -116,7 +116,7 @@ def kid(run: holdfast.Run, n: int) -> int:
 def mother(run: holdfast.Run) -> int:
     run.state["sums"] = []
     for turn in run.turns():
-        run.state["sums"].append(run.child(kid, turn))
+        run.state["sums"].append(think(turn) + run.child(kid, turn))
         if turn == 2:
             break
     return sum(run.state["sums"])

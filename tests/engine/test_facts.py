@@ -241,7 +241,7 @@ def test_large_values_are_bytes_that_a_run_added_and_shared_ones_count_once(
         case = case_of(opened)
         run = opened.reader.find("run-1")
         assert run is not None
-        alone = added(opened, run)
+        alone = added(opened, [run])
     finally:
         opened.close()
 

@@ -138,6 +138,20 @@ RANDOM_ARGUMENT = """
     def adder(run):
         return [count(random.random()), count(2)]
 """
+BLIND_PROBE = """
+    @holdfast.effect(probe=lambda order: None)
+    def pay(order):
+        crash_world.do("pay", order)
+
+    @holdfast.agent
+    def adder(run):
+        return pay("order-1")
+"""
+ASKING = """
+    @holdfast.agent
+    def adder(run):
+        return run.ask("how many?")
+"""
 BROKEN = """
     @holdfast.agent
     def adder(run):
@@ -222,6 +236,23 @@ def test_agents_that_survive_every_kill_pass(pytester: pytest.Pytester) -> None:
             ],
         ),
         (
+            BLIND_PROBE,
+            [
+                "  killed  effect.called:1, after pay(*) was done, *",
+                "  found   effect pay(*) was done 2 times",
+                "  so      its probe= said that it was not done, and it was: *",
+                "  found   pay('order-1') was done twice, * it is done by effect *pay",
+                "  so      its probe= said that it was not done, and it was: *",
+            ],
+        ),
+        (
+            ASKING,
+            [
+                "  found   Waiting: * how many? *",
+                "  so      say what a person answers: a fixture `crash_person` *",
+            ],
+        ),
+        (
             BROKEN,
             [
                 "agent adder did not come to an end, and nobody killed it.",
@@ -237,6 +268,8 @@ def test_agents_that_survive_every_kill_pass(pytester: pytest.Pytester) -> None:
         "an effect in a thread outside the run",
         "an effect that is not as idempotent as it says",
         "hidden randomness in an argument",
+        "a probe that does not find what was done",
+        "a question that nobody answers",
         "an agent that fails by itself",
     ],
 )

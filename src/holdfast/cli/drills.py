@@ -7,6 +7,7 @@ import shlex
 import signal
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
@@ -25,12 +26,15 @@ from holdfast.drill.effects import refuse_misspelt, refuse_real
 from holdfast.drill.faults import USUAL
 from holdfast.drill.plan import Plan
 from holdfast.drill.result import Head, Log, Result
-from holdfast.drill.scenario import Scenario, read
+from holdfast.drill.scenario import Scenario, digest, read
 from holdfast.drill.scorecard import Scorecard, scorecard
 from holdfast.drill.stage import Stage, cast_of
 from holdfast.engine.agents import Agent
-from holdfast.errors import RunFailed, UsageError
+from holdfast.errors import UsageError
 from holdfast.version import VERSION
+
+LONG_S = 10.0
+"""A person wonders what is going on."""
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,23 +97,33 @@ def carry_out(asked: Asked, *, workers: int, file: Path | None) -> Scorecard:
         with _folder(asked.store) as folder:
             is_kept = asked.store is not None
             stage = Stage(cast, script, folder, SystemClock(), is_kept=is_kept)
-            with _told(asked, file):
+            with _told(asked, stage, file):
                 _play(stage, head, wanted, workers, path)
         return scorecard(results.read(path))
 
 
 @contextlib.contextmanager
-def _told(asked: Asked, file: Path | None) -> Iterator[None]:
-    """Says what to do about a drill that did not come to its end."""
+def _told(asked: Asked, stage: Stage, file: Path | None) -> Iterator[None]:
+    """Says what a drill waits for, and what to do about one that did not come to its end."""
+    undisturbed = f"{asked.agent} has not come to its end yet with no fault injected"
+
+    def remind() -> None:
+        if not stage.has_learnt:
+            tell(f"{undisturbed}; runs that are struck are compared with that one")
+
+    reminder = threading.Timer(LONG_S, remind)
+    reminder.daemon = True
+    reminder.start()
     try:
         yield
-    except RunFailed:
-        tell(f"{asked.agent} fails also with no fault injected, so there is nothing to drill yet")
-        raise
     except KeyboardInterrupt:
-        if file is not None and asked.only is None:
+        if not stage.has_learnt:
+            tell(f"interrupted; {undisturbed}, and one that never ends cannot be drilled")
+        elif file is not None and asked.only is None:
             tell(f"interrupted; {file} has the runs that ended, and the same command goes on there")
         raise
+    finally:
+        reminder.cancel()
 
 
 def _play(stage: Stage, head: Head, wanted: list[int], workers: int, path: Path) -> None:
@@ -123,7 +137,7 @@ def _play(stage: Stage, head: Head, wanted: list[int], workers: int, path: Path)
             if bar is not None:
                 bar(count, total)
             if not result.is_sound and not result.is_unscaled:
-                tell(f"run {result.no} ({result.fault or 'no fault'}): {_why(result)}")
+                tell(f"run {result.no} ({result.fault or words.CALM}): {_why(result)}")
                 tell(f"  {head.command} --only {result.no}")
 
         stage.play(plan, wanted, workers=workers, log=Log(path), heard=heard)
@@ -187,6 +201,7 @@ def _head(asked: Asked, script: Scenario) -> Head:
         cases=script.cases,
         stubs=tuple(sorted(script.stubs)),
         promises=script.promises,
+        digest=digest(script),
         version=VERSION,
         machine=f"{os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()}",
         command=asked.command,
@@ -267,7 +282,10 @@ def show(card: Scorecard, how: str, file: Path | None) -> None:
         "",
         Grid(columns=words.KINDS, rows=words.kinds(card), right=frozenset(words.KINDS[1:])),
         "",
-        *(f"run {each.no} ({each.fault}): {each.why}\n  {each.repeat}" for each in card.broken),
+        *(
+            f"run {each.no} ({each.fault or words.CALM}): {each.why}\n  {each.repeat}"
+            for each in card.broken
+        ),
         said,
         *([f"`holdfast drill report {file} --as html` makes a page of it"] if file else []),
     ]

@@ -1,29 +1,44 @@
 """What the journal and the outside ledger say of a run when they are laid side by side."""
 
 import hashlib
+import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
 from holdfast.drill.ledger import Line
 from holdfast.engine.reading import key_of
-from holdfast.model.journal import Answer, Call, Resumed, Retried
-from holdfast.report.episodes import Episode, episodes, lines_of
+from holdfast.model.journal import Answer, Call, Resumed, Retried, Spawned
+from holdfast.report.episodes import Ending, Episode, entries_of, episodes, lines_of
 from holdfast.store.reader import Reader, Run
 
 
+def family(reader: Reader, run: Run) -> list[Run]:
+    """A run, and the children that it and they began on any branch: what one task came to."""
+    found = [run]
+    for each in found:
+        entries = entries_of(lines_of(reader, each))
+        begun = {entry.id: None for entry in entries if isinstance(entry, Spawned)}
+        found += [child for id_ in begun if (child := reader.find(id_)) is not None]
+    return found
+
+
 def episodes_of(
-    reader: Reader, run: Run, struck_at: float | None, lines: Sequence[Line]
+    reader: Reader, kin: Sequence[Run], struck_at: float | None, lines: Sequence[Line]
 ) -> list[Episode]:
-    """The episodes of a run; the first after the strike begins there, known from outside.
+    """The episodes of a task; the first after the strike begins there, known from outside.
 
     A process that dies failed then, not at its last record, and a hang begins before its call is
     given up. What damage took away has to be caught up with too.
     """
     deaths = {} if struck_at is None else {1: struck_at}
     lost = next((line.counts["had"] for line in lines if line.what == "damaged"), 0)
+    run, *children = kin
     found = episodes(lines_of(reader, run), deaths=deaths, had={1: int(lost)})
+    for child in children:
+        found += _its_own(episodes(lines_of(reader, child), deaths=deaths), found)
+    found.sort(key=lambda each: each.failed_at)
     if struck_at is None:
         return found
     for index, each in enumerate(found):
@@ -34,8 +49,33 @@ def episodes_of(
     return found
 
 
-def asked_twice(reader: Reader, run: Run, lines: Sequence[Line]) -> int:
-    """Steps whose answer stands on the run's line and that were asked again afterwards."""
+def _its_own(found: Iterable[Episode], known: Sequence[Episode]) -> Iterator[Episode]:
+    """Those that a child got over while nothing was wrong with those above it.
+
+    A process that dies takes a run and its children with it: one failure. What a child does not get
+    over is a failure of its parent.
+    """
+    for each in found:
+        is_over = each.ending in (Ending.RECOVERED, Ending.PERSON)
+        if is_over and not any(_is_within(each, other) for other in known):
+            yield each
+
+
+def _is_within(one: Episode, other: Episode) -> bool:
+    """Whether both were open at a time."""
+    ends = [math.inf if each.caught_up_at is None else each.caught_up_at for each in (one, other)]
+    return one.failed_at <= ends[1] and other.failed_at <= ends[0]
+
+
+def asked_twice(reader: Reader, kin: Sequence[Run], lines: Sequence[Line]) -> int:
+    """Steps of a task whose answer stands on their run's line and that were asked again since."""
+    return sum(
+        _asked_twice(reader, run, [line for line in lines if line.run == run.body.id])
+        for run in kin
+    )
+
+
+def _asked_twice(reader: Reader, run: Run, lines: Sequence[Line]) -> int:
     asked = Counter((line.call, line.epoch) for line in lines if line.what == "asked")
     head, epoch = run.row.head, 1
     answered: dict[str, int] = {}

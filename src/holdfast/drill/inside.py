@@ -52,7 +52,7 @@ class Inside:
 
     def reached(self, name: str) -> None:
         """A crash point of Holdfast's."""
-        if name in BEGUN:
+        if name in BEGUN and self._began_s is None:  # Else a child begins.
             self._began_s = self._clock.monotonic()
             self._wait()
         if name in ENDED:
@@ -168,6 +168,7 @@ class Inside:
             what=what,
             life=self._charge.life,
             name=frame.function,
+            run=frame.session.id,
             call=frame.call.hex(),
             about="" if frame.inside is None else frame.inside.digest.hex(),
             epoch=frame.session.writer.run.row.epoch,

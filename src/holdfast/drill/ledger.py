@@ -18,14 +18,15 @@ class Line(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     `what` is asked (a step was called), doing and did (an effect), repeated (an idempotent one was
     asked for again), undone, struck (the fault came), or lived (the end, with its counts).
-    `call` is the call by its place in the run, `about` by its arguments alone; `epoch` is that of
-    the life; `key` is the idempotency key of an effect, `value` its
-    encoded outcome. Times are the machine's, whatever the run's clock was told.
+    `run` is the run, or child of it, that called; `call` is the call by its place there, `about` by
+    its arguments alone; `epoch` is that of the life; `key` is the idempotency key of an effect,
+    `value` its encoded outcome. Times are the machine's, whatever the run's clock was told.
     """
 
     what: str
     life: int = 0
     name: str = ""
+    run: str = ""
     call: str = ""
     about: str = ""
     epoch: int = 0

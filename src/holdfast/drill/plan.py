@@ -1,6 +1,7 @@
 """Which run gets which fault, at which moment: a pure function of the seed and the run's number."""
 
 import random
+import re
 from collections.abc import Mapping
 
 import msgspec
@@ -9,6 +10,7 @@ from holdfast.drill.faults import Fault, Where
 
 EDGE = 0.97
 """Up to which part of a reference's moments a fault strikes: lives differ by a moment or two."""
+_TASK = re.compile(r"drill--?\d+")
 
 
 class Trial(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,6 +34,11 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
             return chance.uniform(known * fault.traits.after, known * EDGE)
         first, last = int(known * fault.traits.after), int(known * EDGE)
         return chance.randrange(first, max(first + 1, last))
+
+
+def is_task(run: str) -> bool:
+    """Whether a run of that id is one of the drill's, and no child of one."""
+    return _TASK.fullmatch(run) is not None
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):

@@ -12,7 +12,10 @@ from holdfast.report.metrics import Targets
 
 
 class Head(msgspec.Struct, frozen=True, kw_only=True, tag="drill"):
-    """The first line: which drill it is. Only the same one goes on in the file."""
+    """The first line: which drill it is. Only the same one goes on in the file.
+
+    `digest` is that of the whole scenario; files from before it was kept have none.
+    """
 
     agent: str
     seed: int
@@ -27,10 +30,12 @@ class Head(msgspec.Struct, frozen=True, kw_only=True, tag="drill"):
     version: str
     machine: str
     command: str
+    digest: str = ""
 
     def is_same(self, other: "Head") -> bool:
         """Whether results of both belong together; one may have more runs than the other."""
-        told = {name: getattr(self, name) for name in ("runs", "version", "machine", "command")}
+        free = ("runs", "version", "machine", "command", *([] if self.digest else ["digest"]))
+        told = {name: getattr(self, name) for name in free}
         return msgspec.structs.replace(other, **told) == self
 
 

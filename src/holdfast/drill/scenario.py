@@ -12,8 +12,10 @@ model = "support_world:model"
 recovery_s = 20
 """
 
+import hashlib
 import math
 import tomllib
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -71,6 +73,9 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             raise UsageError(msg)
         if self.unscaled < 0:
             raise UsageError(f"unscaled is a number of runs, from 0, not {self.unscaled}")
+        for name, count in Counter(self.faults).items():
+            if count > 1:
+                raise UsageError(f"fault {name} is named {count} times; name each once")
         _check_promises(self.promises)
         try:
             seconds(self.stall)
@@ -90,6 +95,11 @@ def read(path: Path) -> Scenario:
         raise UsageError(f"scenario {path}: {error}") from error
     made.check()
     return made
+
+
+def digest(scenario: Scenario) -> str:
+    """A scenario by all that it says: results of two that differ do not belong together."""
+    return hashlib.sha256(msgspec.json.encode(scenario, order="sorted")).hexdigest()[:16]
 
 
 def _refuse_unknown(promises: Iterable[str]) -> None:

@@ -15,7 +15,7 @@ from holdfast.drill.effects import refuse_idle, stand_in
 from holdfast.drill.faults import FAULTS, Fault, Traits
 from holdfast.drill.forked import Nurse
 from holdfast.drill.nursery import Stock, named
-from holdfast.drill.plan import Plan, Trial
+from holdfast.drill.plan import Plan, Trial, is_task
 from holdfast.drill.result import Log, Result, Shared
 from holdfast.drill.scenario import Scenario
 from holdfast.drill.trial import Setting, Trials
@@ -96,6 +96,8 @@ class Stage:
         self._cast, self._scenario, self._work, self._clock = cast, scenario, work, clock
         self._is_kept = is_kept
         self._stopped = threading.Event()
+        self.has_learnt = False
+        """Whether every undisturbed run came to its end."""
 
     def play(
         self, plan: Plan, wanted: Iterable[int], *, workers: int, log: Log, heard: Heard
@@ -108,6 +110,7 @@ class Stage:
         with self._set() as (trials, store):
             for case in range(self._scenario.cases):
                 trials.learn(case)
+            self.has_learnt = True
             refuse_idle(self._cast.agent, self._cast.stubs, trials.called)
             tell = _Teller(log, heard)
             self._side_by_side([(plan.trial(no), False) for no in wanted], trials, workers, tell)
@@ -207,9 +210,9 @@ class _Teller:
 
 
 def _shared(store: Store) -> Shared:
-    """What the common store takes beyond the rows of its runs."""
+    """What the common store takes beyond the rows of its runs, for each of the drill's."""
     found = sizes(store.opened)
     own = sum(run.bytes for run in found.runs)
     log = sum(part.bytes for part in found.parts if part.what == "write-ahead log")
-    runs = len(found.runs)
+    runs = sum(is_task(run.run) for run in found.runs)
     return Shared(runs=runs, bytes_per_run=max(0.0, found.bytes - own - log) / max(1, runs))

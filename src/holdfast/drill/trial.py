@@ -12,7 +12,7 @@ import msgspec
 from holdfast.clock import Clock
 from holdfast.drill.charge import Charge
 from holdfast.drill.damage import Damage
-from holdfast.drill.evidence import asked_twice, episodes_of, excess, shortfall
+from holdfast.drill.evidence import asked_twice, episodes_of, excess, family, shortfall
 from holdfast.drill.faults import Fault
 from holdfast.drill.forked import Forked, Nurse
 from holdfast.drill.ledger import CALLED, Ledger, Line
@@ -20,6 +20,7 @@ from holdfast.drill.plan import Trial
 from holdfast.drill.reference import Reference, done
 from holdfast.drill.result import Result
 from holdfast.drill.scenario import Scenario
+from holdfast.drill.unfit import unfit
 from holdfast.engine.agents import Agent
 from holdfast.engine.handle import Store
 from holdfast.engine.handle import open as open_store
@@ -89,7 +90,8 @@ class Trials:
         with self._scene(trial, self._set.scenario.scale) as scene:
             ended = self._live(scene, self._store)
             if ended.error is not None:
-                raise ended.error
+                agent = self._set.agent
+                raise unfit(f"{agent.module}:{agent.name}", ended.error) from ended.error
             lines = scene.ledger.read()
             self._references[case] = Reference(
                 result=ended.value,
@@ -235,11 +237,12 @@ class Trials:
         run = opened.reader.find(f"drill-{found.no}")
         if run is None:
             return found
+        kin = family(opened.reader, run)
         return msgspec.structs.replace(
             found,
-            episodes=episodes_of(opened.reader, run, found.struck_at, lines),
-            asked_twice=asked_twice(opened.reader, run, lines),
-            bytes=added(opened, run),
+            episodes=episodes_of(opened.reader, kin, found.struck_at, lines),
+            asked_twice=asked_twice(opened.reader, kin, lines),
+            bytes=added(opened, kin),
         )
 
 

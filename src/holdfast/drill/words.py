@@ -13,6 +13,9 @@ KINDS = (
     "fault", "runs", "struck", "episodes", "recovered", "repaired", "median", "P95", "longest",
 )  # fmt: skip
 
+CALM = "no fault"
+"""What a run that was left alone is said to have had."""
+
 
 def promises(card: Scorecard) -> Rows:
     """The five promises."""

@@ -127,19 +127,19 @@ def _database(link: sqlite3.Connection, opened: Opened) -> tuple[list[Part], lis
     return parts, sorted(runs, key=lambda each: each.bytes, reverse=True)
 
 
-def added(opened: Opened, run: Run) -> int:
-    """The bytes that a run takes: rows, packs, intents, and the large values that it names."""
-    file = opened.path / FILE
+def added(opened: Opened, runs: Iterable[Run]) -> int:
+    """The bytes that runs take: rows, packs, intents, and the large values that they name."""
+    file, chunks, found = opened.path / FILE, set[bytes](), 0
     with named(file), contextlib.closing(connect(file, for_reading=True)) as link:
         link.execute("BEGIN")
-        spans = [
-            (row_id(branch.no, 0), row_id(branch.no + 1, 0) - 1)
-            for branch in opened.reader.branches(run, with_ledger=True)
-        ]
-        found = [link.execute(_OF_ROWS, span).fetchone()[0] for span in spans]
-        found += [link.execute(_OF_PACKS, span).fetchone()[0] for span in spans]
-        found.append(link.execute(_OF_INTENTS, (run.row.no,)).fetchone()[0])
-    return sum(map(int, found)) + large(opened, _entries(opened, run), set())
+        for run in runs:
+            for branch in opened.reader.branches(run, with_ledger=True):
+                span = (row_id(branch.no, 0), row_id(branch.no + 1, 0) - 1)
+                found += int(link.execute(_OF_ROWS, span).fetchone()[0])
+                found += int(link.execute(_OF_PACKS, span).fetchone()[0])
+            found += int(link.execute(_OF_INTENTS, (run.row.no,)).fetchone()[0])
+            found += large(opened, _entries(opened, run), chunks)
+    return found
 
 
 def entries(opened: Opened, run: Run) -> list[Part]:

@@ -17,6 +17,7 @@ from holdfast.testing.survive import Part, Played, Stage
 from holdfast.testing.verdict import Fault, Reference, faults, reference
 
 FAILURES_SHOWN = 3
+ASKS = "say what a person answers: a fixture `crash_person` that gives a function of the question"
 
 
 class Survived(msgspec.Struct, frozen=True, kw_only=True):
@@ -116,7 +117,9 @@ def undisturbed(stage: Stage, part: Part) -> Reference:
     for played in (one, two):
         if played.ends is None:
             lines = [f"{_name(part)} did not come to an end, and nobody killed it."]
-            lines += [f"  found   {played.error}", f"  output  {played.place / 'output'}"]
+            lines += [f"  found   {played.error}"]
+            lines += [f"  so      {ASKS}"] if played.kind == "Waiting" else []
+            lines += [f"  output  {played.place / 'output'}"]
             pytest.fail("\n".join(lines), pytrace=False)
     return reference(one, two)
 

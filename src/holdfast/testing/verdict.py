@@ -25,6 +25,10 @@ BETWEEN = (
     "between recorded calls an agent computes from its arguments, its state and recorded answers "
     "alone; whatever else it needs belongs into a step"
 )
+PROBE = (
+    "its probe= said that it was not done, and it was: the probe looks where the effect leaves its "
+    "trace, and gives what is found there"
+)
 BROKEN = "this breaks a promise of Holdfast; please report it with the store that is kept"
 
 
@@ -81,7 +85,8 @@ def _doubled_effects(got: Played) -> Iterator[Fault]:
     times = Counter(each.key for each in done)
     for each in {each.key: each for each in done}.values():
         if times[each.key] > 1 and not each.is_idempotent:
-            yield Fault(found=f"effect {each.what} was done {times[each.key]} times", so=BROKEN)
+            found = f"effect {each.what} was done {times[each.key]} times"
+            yield Fault(found=found, so=PROBE if each.has_probe else BROKEN)
 
 
 def _lost_effects(expected: Reference, got: Played) -> Iterator[Fault]:
@@ -112,21 +117,29 @@ def _deeds(expected: Reference, got: Played) -> Iterator[Fault]:
     for each, deed in by.items():
         told = f"{each} was done {_times(done[each])}, without the kill {_times(meant[each])}"
         if done[each] > meant[each]:
-            yield Fault(found=f"{told}; it is done by {deed.by}", so=_instead(deed))
+            yield Fault(found=f"{told}; it is done by {deed.by}", so=_instead(deed, got))
         elif done[each] < meant[each] and got.ends is not None:
             yield Fault(found=told, so=_advice(got))
 
 
-def _instead(deed: Deed) -> str:
+def _instead(deed: Deed, got: Played) -> str:
     if deed.by in (AGENT, NOWHERE):
         return f"declare the function that does {deed.what} with @holdfast.effect, and call that"
     kind, _, function = deed.by.partition(" ")
     if kind == "step":
         return f"a step may be asked again: declare {function} with @holdfast.effect instead"
+    mine = [each for each in got.reached if each.what.partition("(")[0] == _short(function)]
+    if any(each.has_probe for each in mine) and not any(each.is_idempotent for each in mine):
+        return PROBE
     return (
         f"effect {function} was repeated under its idempotency key: let the world know it again "
         "by that key (crash_world.do(..., once=idempotency_key)), or take away idempotent=True"
     )
+
+
+def _short(function: str) -> str:
+    """As `witness.named` writes it."""
+    return function.rpartition("<locals>.")[2]
 
 
 def _advice(got: Played) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from holdfast import failpoint
-from holdfast.engine import context
+from holdfast.engine import context, tools
 from holdfast.engine.question import show
 from holdfast.errors import NotStorable
 from holdfast.model.journal import Call
@@ -28,6 +28,7 @@ class Reached(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     turn: int | None = None
     key: str = ""
     is_idempotent: bool = False
+    has_probe: bool = False
     outcome: str = ""
 
     @property
@@ -62,10 +63,13 @@ class Witness:
         turn = None if here is None or here.session.turn < 0 else here.session.turn
         reached = Reached(point=name, nth=self._counted[name], what=_what(facts), turn=turn)
         if name == EFFECT_CALLED:
-            _, key, is_idempotent, value = facts
-            outcome = _encoded(value)
+            call, key, is_idempotent, value = facts
             reached = msgspec.structs.replace(
-                reached, key=str(key), is_idempotent=bool(is_idempotent), outcome=outcome
+                reached,
+                key=str(key),
+                is_idempotent=bool(is_idempotent),
+                has_probe=isinstance(call, Call) and _has_probe(call.name),
+                outcome=_encoded(value),
             )
         self._note(reached)
         if name == TURN_OPENED and here is not None and self._is_due(TURN_BEGUN, reached.nth):
@@ -94,6 +98,10 @@ def seen(file: Path) -> list[Reached]:
 def die() -> None:
     """End this process as a power cut would."""
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _has_probe(effect: str) -> bool:
+    return any(s.shape.name == effect and s.probe is not None for s in tools.declared())
 
 
 def _encoded(value: object) -> str:
