@@ -396,6 +396,45 @@ def test_an_adaptive_cadence_saves_as_often_as_pays(
     assert at_ends == marked(stage)
 
 
+class Slow:
+    """An object that takes five seconds to be captured."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        self.clock = clock
+
+    def capture(self) -> str:
+        self.clock.advance(5)
+        return "slow"
+
+    def restore(self, value: str) -> None:
+        """Nothing of it is needed."""
+
+
+@pytest.mark.parametrize("checkpoint", [None, holdfast.adaptive()])
+def test_adaptive_snapshots_keep_the_cap_with_the_checkpoints_together(
+    tmp_path: Path, checkpoint: holdfast.Cadence | None
+) -> None:
+    clock = ManualClock()
+    stage = Stage(tmp_path / "store", clock)
+
+    @holdfast.agent(checkpoint=checkpoint, snapshot={"memory": holdfast.adaptive()})
+    def agent(run: holdfast.Run) -> None:
+        run.attach("memory", Slow(clock))
+        for turn in run.turns():
+            clock.advance(2)
+            chat(turn)
+            if turn == 99:
+                break
+
+    stage.live(agent)
+
+    saves = [each for each in stage.journal() if isinstance(each, Kept)]
+    chosen = len(saves) + len(marked(stage))
+    assert [each for each in saves if each.only is not None]
+    # Calls and turn's ends capture too, and are no saves; what the first costs is not known.
+    assert 5 * chosen <= 0.15 * clock.monotonic() + 2 * 5
+
+
 @pytest.mark.parametrize(
     ("sla", "is_saved"),
     [

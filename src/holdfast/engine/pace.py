@@ -15,7 +15,7 @@ from holdfast.engine import context
 from holdfast.engine.save import hold
 from holdfast.engine.session import Session
 from holdfast.engine.validate import first_fault
-from holdfast.model.cadence import ASYNC, BOUND_S, DURABLE, Pace, never
+from holdfast.model.cadence import ASYNC, BOUND_S, DURABLE, Cadence, Pace, never
 from holdfast.model.journal import Entry, Kept, Saved, TurnEnded
 from holdfast.policy import adaptive
 from holdfast.policy.adaptive import learnt_of, limits_of, value_of
@@ -45,8 +45,9 @@ class Pacer:
         every = [self._cadence, *self._snapshots.values()]
         self.is_timed = any(map(is_timed, every))
         self._is_within = any(map(is_within_turns, every))
-        is_adaptive = any(each.is_adaptive for each in every)
-        self._controller = _controller(session) if is_adaptive else None
+        # A snapshot costs less than a checkpoint, or more; what both may cost is one sum.
+        self._controller = _controller(session, self._cadence)
+        self._snapper = _controller(session, *self._snapshots.values(), of_snapshots=True)
         self._gate = threading.Lock()
         self._still = 0
         self._told: set[str | None] = set()
@@ -70,9 +71,8 @@ class Pacer:
 
     def marked(self, took_s: float) -> None:
         """A checkpoint was made, and held the agent up for so long."""
-        self._since[None] = self._progress()
-        if self._controller is not None:
-            self._controller.saved(took_s)
+        at = self._since[None] = self._progress()
+        _told(self._controller, self._snapper, took_s, at.now)
 
     def after_call(self) -> None:
         """A call of the agent has been answered: save if that is due."""
@@ -157,7 +157,7 @@ class Pacer:
             if section in told:
                 continue
             since = self._since[section]
-            why = due(cadence, since, at, turn=turn, controller=self._controller, is_between=False)
+            why = due(cadence, since, at, turn=turn, controller=self._snapper, is_between=False)
             if why is not None:
                 self._since[section] = at
                 if section in self._session.state.root:
@@ -189,6 +189,8 @@ class Pacer:
             return
         now, used, steps = session.clock.now(), session.used, session.steps
         session.pend(Kept(turn, now, mark, why, delta, used, steps, only, state))
+        at = session.clock.monotonic()
+        _told(self._snapper, self._controller, at - began, at)
 
     def _progress(self) -> Progress:
         session = self._session
@@ -197,12 +199,24 @@ class Pacer:
         return Progress(steps=session.steps, tokens=tokens, now=session.clock.monotonic())
 
 
-def _controller(session: Session) -> Controller:
+def _told(saver: Controller | None, other: Controller | None, took_s: float, now: float) -> None:
+    """Tell who chose a save what it took, and who chooses the others that it is gone."""
+    if saver is not None:
+        saver.saved(took_s, now)
+    if other is not None:
+        other.spent(took_s)
+
+
+def _controller(
+    session: Session, *cadences: Cadence, of_snapshots: bool = False
+) -> Controller | None:
     """What learns the best interval; it begins with what the run's own history says."""
+    if not any(each.is_adaptive for each in cadences):
+        return None
     sla = session.care.sla
     return adaptive.Controller(
         session.clock.monotonic(),
-        learnt=learnt_of(_entries(session)),
+        learnt=learnt_of(_entries(session), of_snapshots=of_snapshots),
         limits=limits_of(sla, detect_s=0.0),
         value=value_of(sla, _turn_s(session)),
     )

@@ -1,9 +1,11 @@
 """When to save, learnt while running: what saves cost against what failures take.
 
-The failure rate has a Gamma prior, worth one failure an hour; save and restore times are moving
-averages. From these comes the interval that costs least (`advise/intervals`, in money), clamped by
-the overhead cap below and the promised recovery time above. It is changed only when the optimum has
-moved by more than a factor of sqrt(2): less is not worth it. No clock is read here.
+The failure rate has a Gamma prior, worth one failure an hour, until enough failures were seen;
+save and restore times are moving averages, and old failures count less and less too, so that a
+world that gets better or worse is followed. From these comes the interval that costs least
+(`advise/intervals`, in money), clamped by the overhead cap below and the promised recovery time
+above. It is changed only when the optimum has moved by more than a factor of sqrt(2): less is not
+worth it. No clock is read here.
 """
 
 import math
@@ -32,7 +34,7 @@ PRIOR_FAILURES, PRIOR_S = 1.0, 3600.0
 SAVE_S = 0.005
 """What a save is taken to cost before the first was measured."""
 MEMORY = 20
-"""Over so many measurements an average moves."""
+"""Over so many measurements an average moves, and over so many failures their rate."""
 _CALM = frozenset({Status.WAITING, Status.CANCELLED})
 """How a run stops that has not failed."""
 
@@ -46,11 +48,12 @@ class Learnt(msgspec.Struct, frozen=True, kw_only=True):
     restore_s: float | None = None
 
 
-def learnt_of(entries: Iterable[Entry]) -> Learnt:
+def learnt_of(entries: Iterable[Entry], *, of_snapshots: bool = False) -> Learnt:
     """What the journal of a run says of its lives, its saves, and its restarts up to a new call.
 
     A life that a person's answer or a word to stop ended has not failed, and time in which no
-    process worked on the run is no work. The newest saves count as in an average that moves.
+    process worked on the run is no work. The newest saves count as in an average that moves:
+    checkpoints, or those `of_snapshots`.
     """
     saves: list[float] = []
     restores: list[float] = []
@@ -60,7 +63,8 @@ def learnt_of(entries: Iterable[Entry]) -> Learnt:
         lives.take(entry)
         match entry:
             case TurnEnded() | Saved() | Kept() if entry.mark is not None:
-                saves.append(entry.mark.blocked_s)
+                if of_snapshots == (getattr(entry, "only", None) is not None):
+                    saves.append(entry.mark.blocked_s)
             case Resumed() if entry.facts is not None:
                 resumed_at = entry.at
             case Answer() | Happened() if resumed_at is not None:
@@ -87,7 +91,8 @@ class _Lives:
     def take(self, entry: Entry) -> None:
         at = getattr(entry, "at", None)
         if isinstance(entry, Resumed):
-            self.failures += self._last_at is not None and not self._is_calm
+            if self._last_at is not None and not self._is_calm:
+                self.failures, self.worked_s = _one_more(self.failures, self.worked_s)
             self._is_alive, self._last_at = entry.facts is not None, at
             self._is_calm = not self._is_alive
         if isinstance(at, float):
@@ -97,6 +102,13 @@ class _Lives:
         if isinstance(entry, Failed | Interrupted):
             self._is_calm = isinstance(entry, Interrupted) or entry.status in _CALM
             self._is_alive = False
+
+
+def _one_more(failures: int, worked_s: float) -> tuple[int, float]:
+    """A failure more; of more than `MEMORY` each makes those before it count less."""
+    if failures < MEMORY:
+        return failures + 1, worked_s
+    return MEMORY, worked_s * MEMORY / (MEMORY + 1)
 
 
 def _recent(values: Sequence[float]) -> float | None:
@@ -161,7 +173,7 @@ class Controller:
         self._restore = _Average(0.0, learnt.restore_s)
         self._unit = _Average(0.0, None)
         self._now = now
-        self._since_s = self._here_s = self._blocked_s = 0.0
+        self._since_s = self._here_s = self._unit_s = self._blocked_s = 0.0
         self._held_s: float | None = None
 
     def due(self, now: float, *, usd: float = 0.0, next_s: float | None = None) -> bool:
@@ -171,12 +183,9 @@ class Controller:
         would overshoot the interval by more than saving now falls short of it; or when this unit
         alone is worth a save. Never when the overhead cap could not pay for it.
         """
-        worked_s = max(0.0, now - self._now)
-        self._now = now
-        self._since_s += worked_s
-        self._here_s += worked_s
-        self._worked_s += worked_s
-        self._unit.saw(worked_s)
+        self._work(now)
+        self._unit.saw(self._unit_s)
+        self._unit_s = 0.0
         if not self.affords(now):
             return False
         interval_s = self.interval()
@@ -191,12 +200,21 @@ class Controller:
         here_s = self._here_s + max(0.0, now - self._now)
         return self._blocked_s + self._save.value <= self._limits.overhead * here_s
 
-    def saved(self, cost_s: float) -> None:
-        """A save was made, and held the run up for so long."""
+    def saved(self, cost_s: float, now: float | None = None) -> None:
+        """A save was made, and held the run up for so long.
+
+        `now` is when it was done, where that may be in the middle of a unit of work.
+        """
+        if now is not None:
+            self._work(now - cost_s)
         self._save.saw(cost_s)
+        self.spent(cost_s)
+        self._since_s = 0.0
+
+    def spent(self, cost_s: float) -> None:
+        """Another kind of save held the run up for so long: the cap is for all of them."""
         self._blocked_s += cost_s
         self._now += cost_s
-        self._since_s = 0.0
 
     def restored(self, cost_s: float) -> None:
         """A restore was made, and took so long."""
@@ -205,7 +223,7 @@ class Controller:
 
     def failed(self) -> None:
         """A failure took the work since the last save."""
-        self._failures += 1
+        self._failures, self._worked_s = _one_more(self._failures, self._worked_s)
         self._since_s = 0.0
 
     def interval(self) -> float:
@@ -226,7 +244,9 @@ class Controller:
         )
 
     def rate(self) -> float:
-        """Failures per second of work, after what was seen."""
+        """Failures per second of work, after what was seen; enough of that needs no prior."""
+        if self._failures >= MEMORY and self._worked_s > 0:
+            return self._failures / self._worked_s
         return (PRIOR_FAILURES + self._failures) / (PRIOR_S + self._worked_s)
 
     def learnt(self) -> Learnt:
@@ -237,6 +257,14 @@ class Controller:
             save_s=self._save.seen,
             restore_s=self._restore.seen,
         )
+
+    def _work(self, now: float) -> None:
+        worked_s = max(0.0, now - self._now)
+        self._now = now
+        self._since_s += worked_s
+        self._here_s += worked_s
+        self._unit_s += worked_s
+        self._worked_s += worked_s
 
     def _save_usd(self) -> float:
         return self._save.value * self._value.wait_usd_per_s + self._value.save_usd

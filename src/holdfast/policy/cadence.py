@@ -19,8 +19,11 @@ class Controller(Protocol):
     def affords(self, now: float) -> bool:
         """Whether one more checkpoint would keep what saving may cost."""
 
-    def saved(self, cost_s: float) -> None:
-        """A checkpoint was made and held the run up for so long."""
+    def saved(self, cost_s: float, now: float) -> None:
+        """A checkpoint was made by `now` and held the run up for so long."""
+
+    def spent(self, cost_s: float) -> None:
+        """Another kind of save held the run up for so long."""
 
     def interval(self) -> float:
         """How many seconds it lets pass at present."""

@@ -7,7 +7,15 @@ import pytest
 
 from holdfast.model.cadence import adaptive
 from holdfast.model.limits import SLA
-from holdfast.policy.adaptive import Controller, Learnt, Limits, Value, limits_of, value_of
+from holdfast.policy.adaptive import (
+    MEMORY,
+    Controller,
+    Learnt,
+    Limits,
+    Value,
+    limits_of,
+    value_of,
+)
 from holdfast.policy.advise.intervals import exact
 from holdfast.policy.cadence import Progress, due
 
@@ -90,6 +98,39 @@ def test_the_learnt_interval_wastes_at_most_a_point_more_than_the_best_one(mtbf_
     assert 0.15 > max(played.worst for played in learnt)
     changes = [len(set(map(round, played.intervals))) - 1 for played in learnt]
     assert 12 >= max(changes)
+
+
+@pytest.mark.parametrize(("before_s", "after_s"), [(300, 3000), (3600, 360)])
+def test_a_world_that_gets_better_or_worse_is_followed(before_s: float, after_s: float) -> None:
+    """Each failure makes those before it count less: after 60 the rate is that of the newest."""
+    learnt, now = Controller(0.0), 0.0
+    for mtbf_s in [before_s] * 60 + [after_s] * 60:
+        now += mtbf_s
+        learnt.due(now)
+        learnt.failed()
+
+    assert after_s == pytest.approx(1 / learnt.rate(), rel=0.6)
+    assert MEMORY == learnt.learnt().failures
+
+
+def test_a_save_in_the_middle_of_a_unit_begins_the_next_interval() -> None:
+    controller = Controller(0.0, learnt=Learnt(worked_s=1e6, save_s=1e-3))
+    interval = controller.interval()
+
+    controller.due(0.1 * interval)
+    controller.saved(1e-3, now=0.9 * interval)
+
+    assert not controller.due(interval, next_s=0.1 * interval)
+    assert controller.due(1.9 * interval, next_s=0.1 * interval)
+
+
+def test_what_other_saves_cost_counts_for_the_cap() -> None:
+    alone, shared = (Controller(0.0, learnt=Learnt(save_s=1.0)) for _ in range(2))
+    shared.spent(14.0)
+
+    assert alone.affords(10.0)
+    assert not shared.affords(100.0)
+    assert shared.affords(120.0)
 
 
 def test_a_fixed_second_wastes_a_third_where_the_learnt_interval_does_not() -> None:

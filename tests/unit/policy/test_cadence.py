@@ -39,8 +39,11 @@ class Hourly:
     def affords(self, now: float) -> bool:
         return now < 7200.0
 
-    def saved(self, cost_s: float) -> None:
+    def saved(self, cost_s: float, now: float) -> None:
         """Does not count."""
+
+    def spent(self, cost_s: float) -> None:
+        """Does not count either."""
 
     def interval(self) -> float:
         return 3600.0
