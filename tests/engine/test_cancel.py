@@ -131,6 +131,31 @@ def test_what_is_over_cannot_be_cancelled(stage: Stage, world: World) -> None:
             store.cancel("nobody")
 
 
+def test_a_wish_that_came_too_late_is_not_kept_for_the_time_after_a_rollback(
+    stage: Stage, world: World
+) -> None:
+    @holdfast.step
+    def ask(what: str) -> str:
+        return world.ask(what)
+
+    @holdfast.agent
+    def agent(run: holdfast.Run) -> int:
+        for turn in run.turns():
+            ask(f"turn {turn}")
+            if turn == 2:
+                break
+        if len(world.asked) == 3:
+            with stage.open() as other:
+                other.cancel(RUN)
+        return turn
+
+    assert 2 == stage.live(agent)
+    with stage.open() as store:
+        store.plan_rollback(RUN, to=0).apply()
+        assert 2 == store.run(agent, id=RUN)
+    assert [] == findings(stage)
+
+
 def test_a_cancelled_run_can_be_forked_and_rolled_back(stage: Stage, world: World) -> None:
     agent = worker(world)
     world.dies_at = "turn 2"

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import holdfast
+from holdfast import failpoint
 from holdfast.model.journal import Kept, Spawned
 from tests.engine.kit import RUN, Crash, Stage, World, moments, reaching
 
@@ -317,6 +318,41 @@ def test_cancelling_a_parent_cancels_its_children(stage: Stage, world: World) ->
         statuses = [str(store.get(id_).status) for id_ in (RUN, *ids(stage))]
 
     assert ["cancelled", "finished", "cancelled"] == statuses
+
+
+def test_a_child_that_ends_while_its_parent_is_cancelled_keeps_none_of_its_siblings(
+    stage: Stage, world: World
+) -> None:
+    @holdfast.step
+    def ask(n: int) -> int:
+        if len(world.asked) < 3:
+            world.asked.append(str(n))
+            raise Crash
+        return n
+
+    @holdfast.agent
+    def kid(run: holdfast.Run, n: int) -> int:  # noqa: ARG001 an agent takes it
+        return ask(n)
+
+    @holdfast.agent
+    def parent(run: holdfast.Run) -> list[int]:
+        return list(run.children([(kid, n) for n in range(3)], limit=3))
+
+    stage.die(parent)
+    taken: list[str] = []
+
+    def taking() -> None:
+        taken.append("parent" if not taken else "kid")
+        if len(taken) == 2:  # The first child, when all of them were looked for.
+            with stage.open() as other:
+                other.restart(ids(stage)[1], agent=kid)
+
+    failpoint.arm("run.taken", taking)
+    with stage.open() as store:
+        store.cancel(RUN)
+        statuses = [str(store.get(id_).status) for id_ in (RUN, *ids(stage))]
+
+    assert ["cancelled", "cancelled", "finished", "cancelled"] == statuses
 
 
 def test_cancelling_a_parent_at_work_stops_it_and_its_child(stage: Stage) -> None:

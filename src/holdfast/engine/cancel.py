@@ -1,5 +1,7 @@
 """Cancelling a run: at once where nobody holds it, else at its next call."""
 
+import contextlib
+
 from msgspec.structs import replace
 
 from holdfast.clock import Clock
@@ -12,6 +14,8 @@ from holdfast.store import wishes
 from holdfast.store.open import Opened
 from holdfast.store.reader import Reader, Run
 from holdfast.store.writer import take_up
+
+_TOO_LATE = (Status.FINISHED, Status.ROLLING_BACK)
 
 
 def cancel(opened: Opened, launcher: Launcher, clock: Clock, run: Run, reason: str | None) -> None:
@@ -26,14 +30,17 @@ def cancel(opened: Opened, launcher: Launcher, clock: Clock, run: Run, reason: s
             try:
                 found = opened.reader.find(run.body.id)
                 assert found is not None
+                if found.body.status in _TOO_LATE:  # It has let go since it was looked for.
+                    wishes.forget(opened, run.row.no)
                 if not _is_over(found):
                     _record(opened, launcher, clock, found, reason)
                 wishes.forget(opened, run.row.no)
             finally:
                 opened.leases.give(run.row.no)
     for child in children_of(opened.reader, run):  # After their parent, which begins no more.
-        if child.body.status not in (Status.FINISHED, Status.ROLLING_BACK):
-            cancel(opened, launcher, clock, child, reason)
+        if child.body.status not in _TOO_LATE:
+            with contextlib.suppress(UsageError, RollbackUnfinished):  # So it is by now.
+                cancel(opened, launcher, clock, child, reason)
 
 
 def children_of(reader: Reader, run: Run) -> list[Run]:

@@ -32,6 +32,7 @@ from holdfast.model.journal import (
 )
 from holdfast.model.rollback import Rolled, Taken
 from holdfast.model.run import Status
+from holdfast.store import wishes
 from holdfast.store.codec import values
 from holdfast.store.gc import pins
 from holdfast.store.marks import marks_of
@@ -151,6 +152,8 @@ class Rollbacks:
             if present.row != run.row or end != loss.end:
                 msg = f"run {run.body.id} went on since this was planned; plan it again"
                 raise UsageError(msg)
+            if present.body.status is Status.FINISHED:  # Who wanted it to stop came too late.
+                wishes.forget(self._opened, run.row.no)
             safety = self._keep(present)
             holder, now = self._launcher.holder(), self._clock.now()
             rolled = RolledBack(
