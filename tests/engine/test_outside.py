@@ -6,6 +6,7 @@ import logging
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -285,3 +286,26 @@ def test_two_runs_at_once_keep_their_calls_apart(stage: Stage, world: World) -> 
         found = list(pool.map(lambda id_: store.run(agent, id=id_), "ab"))
 
     assert [[f"{id_} {n}" for n in range(3)] for id_ in "ab"] == found
+
+
+def test_what_belongs_to_a_run_that_has_ended_says_so(tmp_path: Path) -> None:
+    kept: list[holdfast.Run] = []
+
+    @holdfast.agent
+    def ends(run: holdfast.Run) -> None:
+        kept.append(run)
+
+    with holdfast.open(tmp_path / "s") as store:
+        store.run(ends, id="ended")
+        run = kept[0]
+        late: list[Callable[[], object]] = [
+            run.now,
+            run.uuid,
+            run.checkpoint,
+            lambda: run.call(len, "x"),
+            lambda: run.ask("still there?"),
+            lambda: run.budget("usd", 5).left,
+        ]
+        for each in late:
+            with pytest.raises(holdfast.NotInRun, match="when run ended had ended; call it from"):
+                each()

@@ -151,9 +151,11 @@ async def find_slowly(to: str) -> str | None:
 @pytest.mark.parametrize(
     ("options", "why"),
     [
-        ({"probe": "find"}, "probe= of .*send takes a function, not 'find'"),
-        ({"undo": 5}, "undo= of .*send takes a function, not 5"),
+        ({"probe": "find"}, "probe= of .*send takes a function, not str"),
+        ({"undo": 5}, "undo= of .*send takes a function, not int"),
         ({"offset": [find]}, "offset= of .*send takes a function"),
+        ({"probe": iter}, "probe= of .*send does not tell its parameters"),
+        ({"undo": iter}, "undo= of .*send does not tell its parameters"),
         ({"probe": find_slowly}, "probe= of .*send is asynchronous and the effect is not"),
         ({"not_done": [KeyError, "ValueError"]}, "not_done= takes classes of exceptions, not 'V"),
         ({"not_done": int}, "not_done= takes classes of exceptions, not <class 'int'>"),
@@ -194,3 +196,13 @@ def test_one_class_of_exceptions_needs_no_list(stage: Stage, world: World) -> No
     assert 1 == world.asked.count("look")
     with pytest.raises(holdfast.UsageError, match="raises= takes classes of exceptions, not 5"):
         holdfast.step(raises=[5])  # type: ignore[list-item]  # what is tested
+
+
+@pytest.mark.parametrize("declare", [holdfast.agent, holdfast.step, holdfast.effect])
+def test_what_is_no_function_or_does_not_tell_its_parameters_is_refused(
+    declare: Callable[[object], object],
+) -> None:
+    with pytest.raises(holdfast.UsageError, match="takes a function, not str"):
+        declare("chat")
+    with pytest.raises(holdfast.UsageError, match="iter does not tell its parameters"):
+        declare(iter)

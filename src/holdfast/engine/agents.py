@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Generic, ParamSpec, TypeVar
 
-from holdfast.engine.question import Shape
+from holdfast.engine.question import Shape, signature_of
 from holdfast.errors import UnknownAgent, UsageError
 from holdfast.model.cadence import Pace
 from holdfast.model.ids import MAIN, module_of
@@ -93,7 +93,7 @@ def known(name: str, module: str) -> Agent[..., Any] | None:
 
 def _after_run(name: str, fn: Callable[..., Any]) -> Callable[..., Any]:
     """A stand-in with the agent's parameters after the run, to bind arguments against."""
-    signature = inspect.signature(fn)
+    signature = signature_of(name, fn)
     parameters = list(signature.parameters.values())
     positional = (
         inspect.Parameter.POSITIONAL_ONLY,

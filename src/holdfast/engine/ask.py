@@ -14,11 +14,12 @@ import msgspec
 
 from holdfast.capture.digest import digest
 from holdfast.engine.brief import brief
+from holdfast.engine.here import own
 from holdfast.engine.item import QUESTION
 from holdfast.engine.question import DIGEST_BYTES, Question
 from holdfast.engine.reading import Record, key_of
 from holdfast.engine.session import Frame, Session
-from holdfast.errors import Expired, NestedCall, NotInRun, UsageError, Waiting
+from holdfast.errors import Expired, UsageError, Waiting
 from holdfast.model.ids import branch_of
 from holdfast.model.journal import Answered, Asked, Call, Questioned
 from holdfast.model.ledger import Said
@@ -59,11 +60,7 @@ class Heard(msgspec.Struct, frozen=True, kw_only=True):
 
 def ask_person(session: Session, frame: Frame | None, wanted: Wanted) -> object:
     """The answer to a question; `Waiting` until there is one, `Expired` when its time ran out."""
-    if frame is None or frame.session is not session:
-        raise NotInRun("run.ask", session.id)
-    if frame.call:
-        raise NestedCall("run.ask", frame.function)
-    heard = ask(frame, wanted)
+    heard = ask(own(session, frame, "run.ask"), wanted)
     answered = heard.answered
     if heard.is_new:
         session.pend(answered)

@@ -14,10 +14,11 @@ from holdfast.engine import context
 from holdfast.engine.ask import ledger_of
 from holdfast.engine.brief import brief
 from holdfast.engine.faults import to_exception
+from holdfast.engine.here import own
 from holdfast.engine.question import DIGEST_BYTES, Question
 from holdfast.engine.reading import key_of
 from holdfast.engine.session import Frame, Session
-from holdfast.errors import BudgetSpent, NestedCall, NotInRun, UsageError
+from holdfast.errors import BudgetSpent, UsageError
 from holdfast.model.journal import Asked, Call, Noted, Raised
 from holdfast.model.ledger import Spent
 from holdfast.policy.standing import Standing
@@ -55,7 +56,7 @@ class Budget:
     def left(self) -> Number:
         """What is left now, recorded: a replay sees the same."""
         left = self._limit - ledger_of(self._session).read().spent(self.name)
-        noted = self._session.note(context.frame.get(), f"budget {self.name} left", str(left))
+        noted = self._session.note(self._frame(), f"budget {self.name} left", str(left))
         return self._given(Decimal(str(noted)))
 
     def spend(self, amount: Number, what: str | None = None, *, done: bool = False) -> Number:
@@ -81,12 +82,7 @@ class Budget:
         return self._given(Decimal(str(session.replay(record))))
 
     def _frame(self) -> Frame:
-        frame = context.frame.get()
-        if frame is None or frame.session is not self._session:
-            raise NotInRun(f"budget {self.name}", self._session.id)
-        if frame.call:
-            raise NestedCall(f"budget {self.name}", frame.function)
-        return frame
+        return own(self._session, context.frame.get(), f"budget {self.name}")
 
     def _spend(self, call: Call, amount: Decimal, what: str | None, *, is_done: bool) -> Decimal:
         session, now = self._session, self._session.clock.now()

@@ -14,10 +14,11 @@ from holdfast.engine.depend import Declared, tools_after
 from holdfast.engine.drive import Recorded as Waiting
 from holdfast.engine.drive import adrive, drive
 from holdfast.engine.effect import EffectSpec, perform
+from holdfast.engine.handlers import takes_key
 from holdfast.engine.intent import module_of
 from holdfast.engine.logs import log
 from holdfast.engine.patience import limit_of, retry_of
-from holdfast.engine.question import KEY, Shape, name_of
+from holdfast.engine.question import KEY, Shape, name_of, signature_of
 from holdfast.engine.run import Run
 from holdfast.engine.session import Frame
 from holdfast.engine.validate import Check, validators
@@ -141,6 +142,7 @@ def step(
     named = _classes("raises", raises)
 
     def declare(fn: Callable[..., Any]) -> Callable[..., Any]:
+        _refuse_generator("step", fn)
         spec = StepSpec(
             fn=fn,
             shape=Shape(name_of(fn), fn, _names(ignore)),
@@ -206,6 +208,7 @@ def effect(
     declined = _classes("not_done", not_done)
 
     def declare(fn: Callable[..., Any]) -> Callable[..., Any]:
+        _refuse_generator("effect", fn)
         shape = Shape(name_of(fn), fn, _names(ignore))
         shape.check("key", frozenset(_names(key)))
         if limit_s is not None and not idempotent:
@@ -219,7 +222,7 @@ def effect(
             undo=undo,
             offset=offset,
             probe=probe,
-            probe_takes_key=probe is not None and KEY in inspect.signature(probe).parameters,
+            probe_takes_key=probe is not None and takes_key(probe),
             is_idempotent=idempotent,
             not_done=declined,
             approve=rule(shape.name, approve, approve_within),
@@ -248,9 +251,8 @@ def _check_handlers(
 ) -> None:
     """Refuse at the line that declares it what could only fail on the day it is needed."""
     for option, handler in handlers.items():
-        if handler is not None and not callable(handler):
-            msg = f"{option}= of {shape.name} takes a function, not {handler!r:.80}"
-            raise UsageError(msg)
+        if handler is not None:
+            signature_of(f"{option}= of {shape.name}", handler)
     if inspect.iscoroutinefunction(handlers["probe"]) and not inspect.iscoroutinefunction(fn):
         msg = (
             f"probe= of {shape.name} is asynchronous and the effect is not, so nobody could wait "
@@ -284,15 +286,14 @@ def _recorded(
     kind: str, fn: Callable[..., Any], begin: Callable[..., Waiting]
 ) -> Callable[..., Any]:
     """The function that stands in for the user's: recorded inside a run, plain outside."""
-    _refuse_generator(kind, fn)
     values.learn(fn)
     is_effect = kind == "effect"
-    takes_key = is_effect and KEY in inspect.signature(fn).parameters
+    is_keyed = is_effect and takes_key(fn)
     name = name_of(fn)
 
     def outside(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:  # noqa: ANN401 the user's own type
         _allow_outside(name, is_effect=is_effect)
-        if takes_key:
+        if is_keyed:
             kwargs.setdefault(KEY, secrets.token_hex(16))
         return fn(*args, **kwargs)
 

@@ -35,11 +35,7 @@ class Shape:
 
     def __init__(self, name: str, fn: Callable[..., Any], ignore: Iterable[str] = ()) -> None:
         self.name = name
-        try:
-            self._signature = inspect.signature(fn)
-        except ValueError as error:
-            msg = f"{name} does not tell its parameters; call it from a function of your own"
-            raise UsageError(msg) from error
+        self._signature = signature_of(name, fn)
         parameters = self._signature.parameters
         self.names = frozenset(parameters)
         self.takes_key = KEY in parameters
@@ -132,6 +128,17 @@ def _whole(marks: list[tuple[str, bytes]]) -> bytes:
     """The digest of a call, whatever the order of its arguments."""
     whole = b"".join([name.encode() + b"=" + mark for name, mark in sorted(marks)])
     return hashlib.sha256(whole).digest()[:DIGEST_BYTES]
+
+
+def signature_of(name: str, fn: Callable[..., Any]) -> inspect.Signature:
+    """What a function takes; `UsageError` for what is none, or does not tell, as some in C."""
+    try:
+        return inspect.signature(fn)
+    except TypeError as error:
+        raise UsageError(f"{name} takes a function, not {type(fn).__name__}") from error
+    except ValueError as error:
+        msg = f"{name} does not tell its parameters; call it from a function of your own"
+        raise UsageError(msg) from error
 
 
 def name_of(fn: Callable[..., Any]) -> str:

@@ -24,11 +24,12 @@ from holdfast.engine.ask import question as ask_for
 from holdfast.engine.budget import Budget
 from holdfast.engine.call import StepSpec, ask
 from holdfast.engine.drive import adrive, drive
+from holdfast.engine.here import own, within
 from holdfast.engine.question import Shape, name_of, unfold
 from holdfast.engine.save import save
 from holdfast.engine.session import Frame, Session
 from holdfast.engine.turns import Loops, Turns
-from holdfast.errors import NestedCall, NotInRun, StateReplaced
+from holdfast.errors import StateReplaced
 from holdfast.model.journal import Usage
 from holdfast.model.limits import Retry
 from holdfast.model.sections import Part
@@ -326,21 +327,14 @@ class Run:
 
         return wrapped
 
-    def _own(self, name: str) -> None:
-        here = context.frame.get()
-        if here is None or here.session is not self._session:
-            raise NotInRun(name, self.id)
-        if here.call:
-            raise NestedCall(name, here.function)
+    def _own(self, name: str) -> Frame:
+        return own(self._session, context.frame.get(), name)
 
     def _note(self, name: str, fresh: object) -> object:
-        return self._session.note(context.frame.get(), name, fresh)
+        return self._session.note(self._own(name), name, fresh)
 
     def _here(self, name: str) -> Frame:
-        here = context.frame.get()
-        if here is None or here.session is not self._session:
-            raise NotInRun(name, self.id)
-        return here
+        return within(self._session, context.frame.get(), name)
 
     def __repr__(self) -> str:
         return f"<Run {self.id!r}, turn {self._session.turn}>"

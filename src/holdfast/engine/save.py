@@ -6,10 +6,11 @@ from typing import Any
 from msgspec.structs import replace
 
 from holdfast.capture.digest import digest
+from holdfast.engine.here import own
 from holdfast.engine.question import Question
 from holdfast.engine.reading import Record
 from holdfast.engine.session import Frame, Session
-from holdfast.errors import NestedCall, NotInRun, UsageError
+from holdfast.errors import UsageError
 from holdfast.model.ids import point_id
 from holdfast.model.journal import Call, Mark, Saved
 from holdfast.policy.parameters import asked_of
@@ -41,11 +42,7 @@ def save(
 
 def asked(session: Session, frame: Frame | None, question: Question) -> tuple[Call, Record | None]:
     """Which checkpoint of the agent's own code this is, and what the journal holds of it."""
-    if frame is None or frame.session is not session:
-        raise NotInRun(question.name, session.id)
-    if frame.inside is not None:
-        raise NestedCall(question.name, frame.function)
-    return session.ask(question, frame)
+    return session.ask(question, own(session, frame, question.name))
 
 
 def keep(

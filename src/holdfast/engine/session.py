@@ -29,7 +29,7 @@ from holdfast.engine.restore import Sources
 from holdfast.engine.sections import Sections
 from holdfast.engine.timed import Limit
 from holdfast.engine.validate import Validator, first_fault
-from holdfast.errors import Diverged, InDoubt, InvalidState, NestedCall, NotInRun, UsageError
+from holdfast.errors import Diverged, InDoubt, InvalidState, UsageError
 from holdfast.model.ids import Point
 from holdfast.model.journal import (
     ENDED,
@@ -363,17 +363,13 @@ class Session:
 
         Where the agent's own code asked something after its own error, it went past that one.
         """
-        for session, raised, own, all_ in marks(error):
-            is_past = own < self.book.own and not raised.call.is_side
+        for session, raised, mine, all_ in marks(error):
+            is_past = mine < self.book.own and not raised.call.is_side
             if session is self and all_ < self.book.all and not is_past:
                 self.pend(raised)
 
-    def note(self, frame: "Frame | None", name: str, value: object) -> object:
+    def note(self, frame: "Frame", name: str, value: object) -> object:
         """A reading that is recorded with the next commit: the recorded one if there is one."""
-        if frame is None or frame.session is not self:
-            raise NotInRun(name, self.id)
-        if frame.inside is not None:
-            raise NestedCall(name, frame.function)
         call, record = self.ask(Question(name, b"", [], {}), frame)
         if record is not None:
             return self.replay(record)

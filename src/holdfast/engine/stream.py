@@ -75,8 +75,8 @@ def spec_of(
     if name is not None and (type(name) is not str or not 0 < len(name) <= NAME_CHARS_MAX):
         msg = f"the name of a stream is a text of at most {NAME_CHARS_MAX} characters"
         raise UsageError(msg)
-    takes_prefix = PREFIX in inspect.signature(fn).parameters
     called = redact(name) if name else name_of(fn)
+    takes_prefix = PREFIX in Shape(called, fn).names
     shape = Shape(called, fn, (PREFIX,) if takes_prefix else ())
     step = StepSpec(fn=fn, shape=shape, limit_s=limit_of(timeout), retry=retry_of(retry))
     return StreamSpec(step=step, every=every, tokens=tokens, takes_prefix=takes_prefix)

@@ -12,11 +12,16 @@ class NotInRun(UsageError):
 
     remedy = "start the thread with `run.wrap(fn)`, which carries the run into it"
 
-    def __init__(self, function: str, run: str | None = None) -> None:
-        super().__init__(function, run)
-        self.function, self.run = function, run
+    def __init__(self, function: str, run: str | None = None, is_over: bool = False) -> None:  # noqa: FBT001, FBT002 facts travel in `args`
+        super().__init__(function, run, is_over)
+        self.function, self.run, self.is_over = function, run, is_over
 
     def __str__(self) -> str:
+        if self.is_over:
+            return (
+                f"{self.function} was called when run {self.run} had ended; "
+                "call it from the agent, while that runs"
+            )
         if self.run is None:
             return (
                 f"effect {self.function} was called from a thread that belongs to no run "
