@@ -4,7 +4,7 @@
 import copy
 import dataclasses
 import functools
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import msgspec
 import numpy as np
@@ -14,6 +14,8 @@ import pytest
 import holdfast
 from holdfast.model.journal import Based, TurnEnded
 from tests.engine.kit import RUN, Crash, Stage, World, text
+
+T = TypeVar("T")
 
 
 @dataclasses.dataclass
@@ -332,6 +334,34 @@ def test_private_extra_and_set_fields_of_a_model_come_back(stage: Stage) -> None
 
     expected = [{"a": 1}, {"more": [1]}, {"name": "fresh", "more": [1]}]
     assert expected == stage.live(agent)
+
+
+@dataclasses.dataclass
+class Shelf(Generic[T]):
+    items: list[T] = dataclasses.field(default_factory=list)
+
+
+def test_an_object_made_of_a_class_with_its_parameter_is_attached_like_any_other(
+    stage: Stage,
+) -> None:
+    is_crashing = True
+
+    @holdfast.agent
+    def agent(run: holdfast.Run) -> Any:
+        shelf = Shelf[int]()
+        run.attach("shelf", shelf)
+        for turn in run.turns():
+            if turn == 1 and is_crashing:
+                raise Crash
+            shelf.items.append(turn)
+            if turn == 1:
+                return [shelf.items, run.state["shelf"]]
+        raise AssertionError
+
+    stage.die(agent)
+    is_crashing = False
+
+    assert [[0, 1], {"items": [0, 1]}] == stage.live(agent)
 
 
 class Early(pydantic.BaseModel):

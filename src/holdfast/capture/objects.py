@@ -1,7 +1,6 @@
 """How an attached object is taken apart into what a section holds, and filled from it again."""
 
 import dataclasses
-import functools
 import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
@@ -11,7 +10,7 @@ import msgspec
 from holdfast.capture.fixed import Value
 from holdfast.errors import NotStorable, UsageError
 from holdfast.store.codec import values
-from holdfast.store.codec.shapes import MIGRATE, is_pydantic, slots_of
+from holdfast.store.codec.shapes import MIGRATE, is_computed, is_pydantic, slots_of
 from holdfast.store.codec.wire import Refusal, name_of
 
 FIELDS_SET: Final = "__pydantic_fields_set__"
@@ -140,7 +139,7 @@ class Attributes:
         others = {
             name: value
             for name, value in getattr(obj, "__dict__", {}).items()
-            if name not in self._fields and not _is_computed(obj, name)
+            if name not in self._fields and not is_computed(obj, name)
         }
         return others | {name: getattr(obj, name) for name in self._slots if hasattr(obj, name)}
 
@@ -186,7 +185,7 @@ class Model:
     def take(self) -> Value:  # noqa: D102 as in Form
         obj = self._obj
         return {
-            **{name: it for name, it in obj.__dict__.items() if not _is_computed(obj, name)},
+            **{name: it for name, it in obj.__dict__.items() if not is_computed(obj, name)},
             **(obj.__pydantic_extra__ or {}),
             **(obj.__pydantic_private__ or {}),
             FIELDS_SET: sorted(obj.__pydantic_fields_set__),
@@ -214,11 +213,6 @@ def _refuse_gone(obj: object, names: set[str]) -> None:
     if names:
         msg = f"{name_of(type(obj))} has no field {min(names)!r} any more; {MIGRATE}"
         raise UsageError(msg)
-
-
-def _is_computed(obj: object, name: str) -> bool:
-    """Whether an attribute is what the class computes anew where it is missing."""
-    return isinstance(getattr(type(obj), name, None), functools.cached_property)
 
 
 def _checked(obj: object, only: Sequence[str]) -> list[str]:

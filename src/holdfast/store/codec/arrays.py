@@ -40,8 +40,9 @@ def write_scalar(value: Any) -> Ext:  # noqa: ANN401 -- NumPy is not imported he
     """A scalar as its item."""
     dtype = value.dtype
     if dtype.kind in _TEXT_KINDS:
-        # Their dtype carries the length, and NumPy has no array of empty text.
-        data = value.item() if dtype.kind == "S" else value.item().encode("utf-8", "surrogatepass")
+        # Their dtype carries the length, and NumPy has no array of empty text; `item()` would
+        # leave out zeros at the end.
+        data = bytes(value) if dtype.kind == "S" else str.encode(value, "utf-8", "surrogatepass")
         return Ext(wire.NUMPY_SCALAR, _pack((dtype.kind, data)))
     return Ext(wire.NUMPY_SCALAR, _pack((_describe(dtype), _bytes_of(value))))
 

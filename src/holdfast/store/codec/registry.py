@@ -134,6 +134,12 @@ class Registry:
                     f"registered with version={entry.version}; make the two agree",
                 )
             payload, at = _changed(entry, step, at, payload), step.to
+            if at == entry.version and entry.shape.has_fields and type(payload) is not dict:
+                raise Refusal(
+                    entry.name,
+                    f"its migration to version {at} returned a {name_of(type(payload))}; return "
+                    "the fields as a dict",
+                )
         if at > entry.version:
             raise Refusal(
                 entry.name,

@@ -227,13 +227,19 @@ def _refuse_strays(value: object, names: list[str] | tuple[str, ...]) -> None:
     """Refuse attributes beside the fields: they would be lost without a word."""
     slots = [name for name in slots_of(type(value)) if hasattr(value, name)]
     for name in [*getattr(value, "__dict__", {}), *slots]:
-        cached = isinstance(getattr(type(value), name, None), functools.cached_property)
-        if name not in names and not cached:
+        if name not in names and not is_computed(value, name):
             raise Refusal(
                 name_of(type(value)),
                 f"its attribute {name!r} is not one of its fields and would be lost; "
                 "declare it, or `holdfast.register` the class with encode= and decode=",
             )
+
+
+def is_computed(value: object, name: str) -> bool:
+    """Whether an attribute is no content: computed anew where it is missing, or typing's note."""
+    # `Box[int](3)` notes on the instance that it was made so; `Box(3)` is equal to it.
+    cached = isinstance(getattr(type(value), name, None), functools.cached_property)
+    return cached or name == "__orig_class__"
 
 
 def _same(value: object) -> object:

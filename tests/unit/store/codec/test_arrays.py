@@ -30,6 +30,7 @@ ARRAYS = [
 SCALARS = [
     np.float64(1.5), np.float32(-0.0), np.int8(-3), np.uint64(2**64 - 1), np.bool_(True),
     np.complex128(1 - 2j), np.str_("äß"), np.str_(""), np.bytes_(b"ab"), np.bytes_(b""),
+    np.str_("a\0"), np.bytes_(b"a\0\0"), np.str_("\0"),
     np.datetime64("2024-01-01T00:00:00.5"), np.timedelta64(3, "h"), np.datetime64("NaT", "s"),
     np.zeros((), PADDED)[()], np.float16("nan"),
 ]  # fmt: skip

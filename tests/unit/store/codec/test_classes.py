@@ -372,6 +372,15 @@ def annotated(  # noqa: PLR0917 -- one parameter for each way to name a class
     raise NotImplementedError
 
 
+def test_an_instance_made_of_a_class_with_its_parameter_is_stored_like_any_other() -> None:
+    values.register(Box, name="test_classes.Box")
+
+    back = returned(Box[int](3))
+
+    assert (Box, Box(3)) == (type(back), back)
+    assert values.canonical(Box(3)) == values.canonical(Box[int](3))
+
+
 def test_annotations_lead_to_every_class_and_unreadable_ones_are_passed_over() -> None:
     found, whole = classes_named(annotated)
 
@@ -561,6 +570,8 @@ def test_a_declaration_that_cannot_work_is_refused(
     [
         (3, dict, r"leads to 3, but the class is registered with version=2"),
         (2, lambda _fields: None, r"from version 1 to 2 returned None; return the fields"),
+        (2, lambda fields: [*fields], r"to version 2 returned a list; return the fields as a dict"),
+        (2, iter, r"to version 2 returned a dict_keyiterator; return the fields as a dict"),
     ],
 )
 def test_a_migration_that_leads_nowhere_is_named(
