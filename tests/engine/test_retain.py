@@ -119,9 +119,11 @@ def test_large_texts_of_a_short_run_go_at_once_and_few_are_left(store: Store) ->
     store.run(drafts, 30, id="run")
     before = states(store, "run")
     assert 30 == files(store)
+    plan = store.plan_gc(KEPT)
 
     done = store.gc(KEPT)
 
+    assert (plan.rows, plan.values) == (done.rows, done.values)
     assert done.values == 30 - files(store)
     assert files(store) < 10
     kept = states(store, "run")

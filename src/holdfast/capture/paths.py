@@ -33,7 +33,7 @@ _STEP = re.compile(
                                            # a place in a list; a key that is no text""",
     re.VERBOSE | re.DOTALL,
 )
-_WRITTEN = re.compile(r"[\w.]*\(.*\)|<.*>|-?inf|nan", re.DOTALL)
+_WRITTEN = re.compile(r"[\w.]*\(.*\)|<.*>|-?(inf|nan)j?", re.DOTALL)
 
 
 def parse(text: str) -> list[Step]:
@@ -77,7 +77,7 @@ def _value(found: re.Match[str]) -> Step:
 def _key(text: str) -> Hashable:
     try:
         key: Hashable = ast.literal_eval(text)
-    except ValueError:
+    except (ValueError, SyntaxError):
         if _WRITTEN.fullmatch(text) is None:
             raise
         return Written(text)

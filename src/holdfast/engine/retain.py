@@ -52,7 +52,8 @@ _PRUNABLE = (Answer, Raised, Noted, TurnEnded, LoopLeft, Kept, Based, Saved, Str
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """What garbage collection would do: the fate of every run and checkpoint, and its size.
 
-    `parts` are files that a crash left half-written.
+    `values` are large ones that nothing would name then; `parts` are files that a crash left
+    half-written.
     """
 
     runs: Sequence[Fate]
@@ -88,7 +89,6 @@ class Collector:
         self._pins = pins.pins(opened)
         self._runs = list(self._reader.runs())[::-1]
         self._forked = self._find_forked()
-        self._named = objects.Named(opened)
 
     def plan(self) -> Plan:
         """Say what would go and why the rest stays; changes nothing."""
@@ -96,12 +96,16 @@ class Collector:
         left = [run for run in self._runs if judged[run.body.id].is_kept]
         points = {run.body.id: self._judge_points(run) for run in left}
         gone = self._prunable(left, points)
-        unnamed = objects.unnamed(self._opened, self._named)
+        named = objects.Named(
+            self._opened,
+            runs={run.row.no for run in self._runs if run not in left},
+            rows={id_ for ids in gone.values() for id_ in ids},
+        )
         return Plan(
             runs=list(judged.values()),
             checkpoints=[fate for fates in points.values() for fate in fates],
             rows=sum(map(len, gone.values())),
-            values=len(unnamed),
+            values=len(objects.unnamed(self._opened, named)),
             bytes=sum(self._size(run) for run in self._runs if run not in left),
             parts=len(self._opened.objects.parts(self._now - PART_S)),
         )
@@ -131,8 +135,8 @@ class Collector:
             count += done
             if not done:
                 passed.append(owner.body.id)
-        unnamed = objects.unnamed(self._opened, self._named)
-        removed = objects.remove(self._opened, self._named, unnamed)
+        named = objects.Named(self._opened)
+        removed = objects.remove(self._opened, named, objects.unnamed(self._opened, named))
         if gone or count:
             space.give_back(self._opened)
         parts = self._opened.objects.sweep(self._now - PART_S)

@@ -1,6 +1,7 @@
 """Paths are read as people write them, and shown so that they can be read again."""
 
 import datetime as dt
+import enum
 import math
 import uuid
 from collections.abc import Hashable
@@ -158,11 +159,17 @@ def test_a_shown_path_is_read_as_itself(steps: list[Step]) -> None:
     assert steps == parse(show(steps))
 
 
+class Suit(enum.Flag):
+    HEARTS = 1
+    SPADES = 2
+
+
 ODD_KEYS: list[Hashable] = [
     "a.b", "की", "a·b", "ﬁ", "日本", "", "[0]", "a]b", 'a"]["b', "it's", "new\nline", "back\\\n",
     "1", 1, -1, 1.5, 10**30, None, math.inf, -math.inf, (1, "a]"), (1, (2,)),
     b"x]'", frozenset({1}), dt.date(2026, 1, 1), uuid.UUID(int=3), Decimal("1.23"),
-    (uuid.UUID(int=4), 2),
+    (uuid.UUID(int=4), 2), Suit.HEARTS, (1, Suit.HEARTS), Suit.HEARTS | Suit.SPADES,
+    complex(0, math.inf),
 ]  # fmt: skip
 
 

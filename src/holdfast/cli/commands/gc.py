@@ -90,8 +90,8 @@ def _told(plan: Plan) -> list[Grid | str]:
     runs = sum(not fate.is_kept for fate in plan.runs)
     grids.append(
         f"would go: {plural(runs, 'run')} ({size(plan.bytes)}), what {plural(plan.rows, 'row')} of "
-        f"older points held, {plural(plan.values, 'large value')} that nothing names"
-        f"{_parts(plan.parts)}"
+        f"older points held, {plural(plan.values, 'large value')} that nothing names "
+        f"then{_parts(plan.parts)}"
     )
     return grids
 

@@ -6,6 +6,8 @@ again while no commit can happen, and a commit that names a value which is gone 
 (`Records.commit`, `objects`). Leaving out either loses data; a test goes through every schedule.
 """
 
+from collections.abc import Container
+
 from holdfast import failpoint
 from holdfast.model.ids import row_id, seq_of
 from holdfast.store.inside import references_of
@@ -16,10 +18,15 @@ BATCH = 64
 
 
 class Named:
-    """The large values that the rows of a store name, as far as they were read."""
+    """The large values that the rows of a store name, as far as they were read.
 
-    def __init__(self, opened: Opened) -> None:
-        self._opened = opened
+    For a plan, `runs` (by number) and `rows` that are to go count as gone.
+    """
+
+    def __init__(
+        self, opened: Opened, *, runs: Container[int] = (), rows: Container[int] = ()
+    ) -> None:
+        self._opened, self._runs_gone, self._rows_gone = opened, runs, rows
         self._read: dict[int, int] = {}  # branch → its newest row that was read
         self.names: set[bytes] = set()
 
@@ -27,6 +34,8 @@ class Named:
         """Take in every row that was committed since the last time."""
         reader, chunks = self._opened.reader, self._opened.chunks
         for run in reader.runs():
+            if run.row.no in self._runs_gone:
+                continue
             for branch in reader.branches(run, with_ledger=True):
                 first = row_id(branch.no, seq_of(branch.at) + 1 if branch.parent else 0)
                 start = self._read.get(branch.no, first - 1) + 1
@@ -35,6 +44,8 @@ class Named:
                 if start > end:
                     continue
                 for placed in reader.rows(branch.no, start, end):
+                    if placed.id in self._rows_gone:
+                        continue
                     for entry in placed.row.entries:
                         for reference in references_of(entry, chunks.fetch):
                             self.names.add(chunks.name(reference))
