@@ -9,7 +9,7 @@ from holdfast.capture.paths import parse, put
 from holdfast.clock import Clock
 from holdfast.engine.fence import ELSEWHERE
 from holdfast.engine.points import Points
-from holdfast.engine.restore import rows_at, state_at
+from holdfast.engine.restore import is_there, rows_at, state_at
 from holdfast.errors import UnknownCheckpoint, UnknownRun, UsageError
 from holdfast.model.branches import Forked, Settled
 from holdfast.model.ids import Point, branch_of, point_id
@@ -26,6 +26,8 @@ from holdfast.model.journal import (
 )
 from holdfast.model.run import Holder, Origin, RunBody
 from holdfast.store import writer
+from holdfast.store.backends.sweep import PRUNED
+from holdfast.store.gc import runs
 from holdfast.store.graves import refuse_erased
 from holdfast.store.open import Opened
 from holdfast.store.reader import Placed, Reader, Run
@@ -58,6 +60,7 @@ class Cut(msgspec.Struct, frozen=True, kw_only=True):
 def fork(opened: Opened, points: Points, clock: Clock, run: Run, wanted: Fork) -> None:
     """Make the fork, in one small commit. The run itself is not touched and may be at work."""
     refuse_erased(opened.records, opened.reader.seals, wanted.id)
+    pruned = opened.records.note(PRUNED)
     cut = find_cut(opened.reader, points, run, wanted.at)
     now = clock.now()
     holder = Holder(pid=os.getpid(), host=os.uname().nodename, since=now)
@@ -85,6 +88,17 @@ def fork(opened: Opened, points: Points, clock: Clock, run: Run, wanted: Fork) -
             raise UnknownRun(run.body.id, str(opened.path))
         msg = f"there is a run {wanted.id} in this store already; give the fork another id"
         raise UsageError(msg)
+    if opened.records.note(PRUNED) != pruned:
+        _refuse_pruned(opened, wanted.id, cut.point, named)
+
+
+def _refuse_pruned(opened: Opened, id_: str, point: Point, name: str) -> None:
+    """Take a new fork back if what it grew from was removed before it was there to need it."""
+    made = opened.reader.find(id_)
+    if made is not None and not is_there(opened.reader, point):
+        runs.remove(opened, made)
+        why = f"garbage collection removed what {name} was made of"
+        raise UnknownCheckpoint(name, str(opened.path), why)
 
 
 def find_cut(reader: Reader, points: Points, run: Run, name: str | None) -> Cut:

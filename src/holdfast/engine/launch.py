@@ -25,6 +25,7 @@ from holdfast.engine.pace import Pacer
 from holdfast.engine.points import Points
 from holdfast.engine.pulse import Pulse
 from holdfast.engine.redo import redo_turn
+from holdfast.engine.restore import whole_history
 from holdfast.engine.session import Session
 from holdfast.errors import (
     Blocked,
@@ -212,7 +213,7 @@ class Launcher:
             reader=reader,
             clock=self._clock,
             care=self._care(order.agent, order.pulse, is_child=order.origin is not None),
-            history=reader.history(writer.run) if is_resumed else None,
+            history=whole_history(reader, writer.run) if is_resumed else None,
             is_checked=self._is_checked,
             is_held=self._opened.leases.is_held,
             guard=guard.get(),

@@ -14,6 +14,7 @@ from holdfast.ondemand import OnDemand
 from holdfast.store.ledger import Ledger
 from holdfast.store.open import Opened
 from holdfast.store.reader import Run as StoredRun
+from holdfast.store.steady import steadily
 
 if TYPE_CHECKING:
     from holdfast.engine import follow as following
@@ -49,6 +50,9 @@ class Readings:
         """Runs, newest first."""
         self._refuse_if_closed()
         wanted = Status(status) if status is not None else None
+        return steadily(lambda: self._runs(limit, wanted))
+
+    def _runs(self, limit: int, wanted: Status | None) -> list[RunInfo]:
         found: list[RunInfo] = []
         for run in self._opened.reader.runs():
             if len(found) >= limit:
@@ -63,7 +67,7 @@ class Readings:
         `every_turn` lists the recovery points too: every other turn's end, and the run's.
         """
         self._refuse_if_closed()
-        return self._points.of(self._found(id), every_turn=every_turn)
+        return steadily(lambda: self._points.of(self._found(id), every_turn=every_turn))
 
     def restore(self, checkpoint: "str | Checkpoint") -> "tuple[Checkpoint, dict[Any, Any]]":
         """What is known of a point of a run, and its state there in ordinary containers.
@@ -73,7 +77,8 @@ class Readings:
         not touched; it may go on meanwhile.
         """
         self._refuse_if_closed()
-        return self._points.restore(_named(checkpoint))
+        name = _named(checkpoint)
+        return steadily(lambda: self._points.restore(name))
 
     def diff(self, before: "str | Checkpoint", after: "str | Checkpoint") -> list[Change]:
         """What is different from one point to another, of the same run or of two, in path order.
@@ -81,7 +86,8 @@ class Readings:
         Points are named as for `restore`. Lists are aligned: an insertion is one change.
         """
         self._refuse_if_closed()
-        return self._points.diff(_named(before), _named(after))
+        names = _named(before), _named(after)
+        return steadily(lambda: self._points.diff(*names))
 
     def budgets(self, id: str) -> list[Balance]:  # noqa: A002 the public word
         """What a run, its branches and its forks have spent together, by budget."""

@@ -29,7 +29,7 @@ from holdfast.model.journal import (
 )
 from holdfast.model.sections import Declared, Section
 from holdfast.store.backends.base import Name
-from holdfast.store.reader import Placed, Reader
+from holdfast.store.reader import History, Placed, Reader, Run
 
 Save = tuple[bytes, Point | None]
 """A base or change of the state, and where it stands."""
@@ -179,6 +179,17 @@ def is_there(reader: Reader, point: Point) -> bool:
     """Whether garbage collection has left everything that a point is restored from."""
     rows = list(rows_to(reader, branch_of(point[0]), point))
     return not any(_is_pruned(placed) for placed in [*rows, *reader.some(rows_used(reader, rows))])
+
+
+def whole_history(reader: Reader, run: Run) -> History:
+    """What a restart of the run needs; `Damaged` if any of it was pruned.
+
+    Without its turns' ends a run would begin anew, and nobody would be told.
+    """
+    history = reader.history(run)
+    if any(_is_pruned(placed) for placed in [*history.rows, *history.outside]):
+        raise Damaged(f"run {run.body.id}", "garbage collection removed what it goes on from")
+    return history
 
 
 def rows_used(reader: Reader, rows: Iterable[Placed]) -> set[int]:

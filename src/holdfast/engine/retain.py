@@ -33,6 +33,7 @@ from holdfast.store.backends import sweep
 from holdfast.store.gc import objects, pins, rows, runs, space
 from holdfast.store.open import Opened
 from holdfast.store.reader import Reader, Run
+from holdfast.store.steady import steadily
 from holdfast.store.verify import Progress, verify
 
 if TYPE_CHECKING:
@@ -86,12 +87,16 @@ class Collector:
         self._opened, self._rules, self._now = opened, rules, now
         self._reader = opened.reader
         self._points = Points(opened.reader, opened.path)
-        self._pins = pins.pins(opened)
+        self._seen = rows.look(opened)  # First: what comes later may need what is judged idle.
         self._runs = list(self._reader.runs())[::-1]
         self._forked = self._find_forked()
 
     def plan(self) -> Plan:
         """Say what would go and why the rest stays; changes nothing."""
+        return steadily(self._plan)
+
+    def _plan(self) -> Plan:
+        self._forget_gone()
         judged = self._judge_runs()
         left = [run for run in self._runs if judged[run.body.id].is_kept]
         points = {run.body.id: self._judge_points(run) for run in left}
@@ -126,12 +131,10 @@ class Collector:
         for run in self._runs:
             if not judged[run.body.id].is_kept:
                 (gone if runs.remove(self._opened, run) else passed).append(run.body.id)
-        left = [run for run in self._runs if run.body.id not in gone]
-        points = {run.body.id: self._judge_points(run) for run in left}
         count = 0
-        for (place, branch), ids in self._prunable(left, points).items():
+        for (place, branch), ids in steadily(self._idle_rows).items():
             owner = self._runs[place]
-            done = rows.prune(self._opened, owner, branch, ids, self._now)
+            done = rows.prune(self._opened, owner, branch, ids, self._now, seen=self._seen)
             count += done
             if not done:
                 passed.append(owner.body.id)
@@ -143,6 +146,17 @@ class Collector:
         return Collected(
             runs=gone, rows=count, values=len(removed), passed_over=passed, parts=parts
         )
+
+    def _forget_gone(self) -> None:
+        """Leave out runs that were removed since they were read, by this collection or another."""
+        find = self._opened.records.run
+        self._runs = [run for run in self._runs if find(run.row.kid) is not None]
+
+    def _idle_rows(self) -> dict[tuple[int, int], set[int]]:
+        """Rows that may go of the runs that are left."""
+        self._forget_gone()
+        points = {run.body.id: self._judge_points(run) for run in self._runs}
+        return self._prunable(self._runs, points)
 
     def _judge_runs(self) -> dict[str, Fate]:
         found = [
@@ -164,7 +178,7 @@ class Collector:
             facts.append(f"it has not ended: {run.body.status}")
         elif self._opened.leases.is_held(run.row.no):
             facts.append("a process works on it")
-        if any(pin[0] == run.row.no for pin in self._pins):
+        if any(pin[0] == run.row.no for pin in self._seen.pins):
             facts.append("pinned")
         if run.row.no in self._forked:
             facts.append("a fork grows from it")
@@ -194,11 +208,11 @@ class Collector:
         return retention.checkpoints(candidates, self._rules, self._now, self._verifies)
 
     def _pinned(self, run: Run, point: str) -> list[str]:
-        pinned = ["pinned"] if (run.row.no, *_point(point)) in self._pins else []
+        pinned = ["pinned"] if (run.row.no, *_point(point)) in self._seen.pins else []
         return [*pinned, "its run is pinned"] if self._is_pinned_whole(run) else pinned
 
     def _is_pinned_whole(self, run: Run) -> bool:
-        return (run.row.no, *pins.WHOLE_RUN) in self._pins
+        return (run.row.no, *pins.WHOLE_RUN) in self._seen.pins
 
     def _verifies(self, point: str) -> bool:
         try:

@@ -176,7 +176,10 @@ class SqliteReads:
 
     def missing(self) -> list[int]:
         """Acknowledged rows that the database does not hold as they were acknowledged."""
-        return [row for row, mac in self.heads.read() if not self._holds(row, mac)]
+        gone = [(row, mac) for row, mac in self.heads.read() if not self._holds(row, mac)]
+        # A run that was removed since the note was read: what removes it first leaves the note.
+        noted = set(self.heads.read()) if gone else set()
+        return [row for row, mac in gone if (row, mac) in noted]
 
     def _holds(self, row: int, mac: bytes) -> bool:
         with contextlib.suppress(Damaged):

@@ -14,13 +14,21 @@ from holdfast.store.backends.packs import Around, Packer
 FLOOR = "floor"
 """The key in `meta` of the highest numbers of run and branch that were ever removed."""
 
+PRUNED = "pruned"
+"""The key in `meta` of how many times rows were pruned: a point that was read may be gone since."""
+
 
 def floor(link: sqlite3.Connection) -> tuple[int, int]:
     """The highest numbers of run and branch that were removed: they are never given again."""
-    found = link.execute("SELECT value FROM meta WHERE key=?", (FLOOR,)).fetchone()
-    if found is None or type(found[0]) is not bytes:
+    found = _noted(link, FLOOR)
+    if found is None:
         return 0, 0
-    return int.from_bytes(found[0][:8], "big"), int.from_bytes(found[0][8:], "big")
+    return int.from_bytes(found[:8], "big"), int.from_bytes(found[8:], "big")
+
+
+def _noted(link: sqlite3.Connection, key: str) -> bytes | None:
+    found = link.execute("SELECT value FROM meta WHERE key=?", (key,)).fetchone()
+    return found[0] if found is not None and type(found[0]) is bytes else None
 
 
 def epoch_of(link: sqlite3.Connection, no: int) -> int | None:
@@ -59,6 +67,22 @@ def branches(link: sqlite3.Connection, no: int, epoch: int) -> list[int] | None:
         (no, no),
     ).fetchone()
     return None if grown or shared else own
+
+
+def newest(link: sqlite3.Connection) -> int:
+    """The highest number of a branch; later ones are above it."""
+    return int(link.execute("SELECT coalesce(max(no), 0) FROM branch").fetchone()[0])
+
+
+def is_grown(link: sqlite3.Connection, branch: int, since: int) -> bool:
+    """Whether a line of history that goes through a branch was begun since branch `since`."""
+    found = link.execute(
+        "WITH RECURSIVE line(no, parent) AS (SELECT no, parent FROM branch WHERE no>? UNION "
+        "SELECT branch.no, branch.parent FROM branch JOIN line ON branch.no=line.parent) "
+        "SELECT 1 FROM line WHERE parent=?",
+        (since, branch),
+    ).fetchone()
+    return found is not None
 
 
 def remove(
@@ -115,5 +139,9 @@ def prune(
                 if left != packer.unpack(first, last, packed, around):  # As in `packs.write`.
                     raise Damaged(f"pack {last:#x}", "it does not read back as it was written")
                 count += due
+        if count:
+            times = int.from_bytes(_noted(link, PRUNED) or b"", "big") + 1
+            row = (PRUNED, times.to_bytes(8, "big"))
+            link.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", row)
     failpoint.reach("gc.pruned")
     return count

@@ -1,5 +1,6 @@
 """What people and rules say of garbage, beside all history: pins, and when it was collected."""
 
+import sqlite3
 import struct
 
 from holdfast import failpoint
@@ -18,7 +19,12 @@ Pin = tuple[int, int, int]
 def pins(opened: Opened) -> set[Pin]:
     """Everything that is pinned."""
     with opened.records.alone() as link:
-        found = link.execute("SELECT key FROM meta WHERE key LIKE ?", (_PREFIX + "%",)).fetchall()
+        return read(link)
+
+
+def read(link: sqlite3.Connection) -> set[Pin]:
+    """Everything that is pinned, for who has the database to himself."""
+    found = link.execute("SELECT key FROM meta WHERE key LIKE ?", (_PREFIX + "%",)).fetchall()
     return {_read(str(key)) for (key,) in found}
 
 

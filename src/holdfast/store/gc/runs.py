@@ -1,19 +1,22 @@
 """A run removed from its store: not while anybody works on it, grows from it or took it up."""
 
 from holdfast.store.backends import sweep
+from holdfast.store.gc import pins
 from holdfast.store.graves import Grave, note_of
 from holdfast.store.open import Opened
 from holdfast.store.reader import Run
 
 
 def remove(opened: Opened, run: Run, grave: Grave | None = None) -> bool:
-    """Remove a run as it was read; False if it was taken up or forked since, and stays.
+    """Remove a run as it was read; False if it was taken up, forked or pinned since, and stays.
 
     With a `grave` the store remembers that it was erased.
     """
     row = run.row
     with opened.records.alone() as link:
         own = sweep.branches(link, row.no, row.epoch)
+        if grave is None and any(pin[0] == row.no for pin in pins.read(link)):
+            return False
         if own is None or opened.leases.is_held(row.no):
             return False
         # First the note of what was acknowledged: a kill in between leaves it behind, not ahead.

@@ -27,6 +27,7 @@ from holdfast.store.inside import references_in, states_of, values_of
 from holdfast.store.open import Opened
 from holdfast.store.reader import Branch, Run, opened_branch
 from holdfast.store.seal.files import in_clear
+from holdfast.store.steady import TRIES_MAX
 from holdfast.store.verify.lines import Lines
 
 T = TypeVar("T")
@@ -174,13 +175,39 @@ class _Verification:
             with self._finding("catalog of runs"):
                 page = self._records.runs(before, PAGE)
             for row in page:
-                self._runs += 1
                 self._read_run(row)
             if len(page) < PAGE:
                 return
             before = page[-1].no
 
     def _read_run(self, row: RunRow) -> None:
+        """Read a run; again if there are findings, until they are the same, or the run is gone.
+
+        Garbage collection or an erasure may take away what is being read.
+        """
+        known = len(self._findings)
+        counts = self._runs, self._branches, self._rows, self._bytes, self._more
+        before: list[Finding] = []
+        for _ in range(TRIES_MAX):
+            self._read_whole(row)
+            found = self._findings[known:]
+            if found == before:
+                return
+            before = found
+            del self._findings[known:]
+            self._runs, self._branches, self._rows, self._bytes, self._more = counts
+            if not self._is_there(row):
+                return
+        self._read_whole(row)
+
+    def _is_there(self, row: RunRow) -> bool:
+        """Whether the catalog still has a run; where it cannot be read, it is taken to have it."""
+        with contextlib.suppress(Damaged, TypeError, ValueError):
+            return [each.no for each in self._records.runs(row.no + 1, 1)] == [row.no]
+        return True
+
+    def _read_whole(self, row: RunRow) -> None:
+        self._runs += 1
         where = f"run number {row.no}"
         body = self._body(row, where)
         self._run = None if body is None else body.id
