@@ -62,7 +62,7 @@ def test_a_plan_is_shown_and_nothing_is_done_without_consent(traded: Shop) -> No
     assert "place(order='o-1')" in dry.out
     assert "will be undone" in dry.out
     assert ["impossible", "undo"] == [each["how"] for each in told.data["effects"]]
-    assert (1, 0) == (told.data["turns_lost"], told.data["turn"])
+    assert (2, 0) == (told.data["turns_lost"], told.data["turn"])
     assert "--yes" in silent.err
     assert "is not declared here" in bare.out
     assert ["place o-1", "mail ann"] == traded.asked()

@@ -11,13 +11,16 @@ from holdfast.engine.fence import Entered, Fates
 from holdfast.engine.fork import Cut
 from holdfast.engine.question import show
 from holdfast.model.ids import Point, branch_of
-from holdfast.model.journal import Declined, Entry, Happened, Intended, TurnEnded, Undone
+from holdfast.model.journal import Declined, Entry, Happened, Intended, LoopLeft, TurnEnded, Undone
 from holdfast.model.rollback import Take, Taken
 from holdfast.store.reader import Reader, Run
 
 
 class Loss(msgspec.Struct, frozen=True, kw_only=True):
-    """What is lost after a point: turns that ended, effects for people and for the record."""
+    """What is lost after a point: turns, one that did not end too, and effects.
+
+    Those are told to people as `effects`, and recorded as `takes`.
+    """
 
     turns: int
     effects: list[Taken]
@@ -30,10 +33,11 @@ def losses(reader: Reader, run: Run, cut: Cut, *, is_kept: bool) -> Loss:
     fates = Fates(reader, run.ledger)
     own = {branch.no for branch in reader.branches(run)}
     found: list[Lost] = []
-    turns = 0
+    turns, is_open = 0, False
     seen: set[str] = set()
     for at, entry in _after(reader, run.row.head, cut):
         turns += isinstance(entry, TurnEnded)
+        is_open = is_open or (not turns and _is_of_turn(entry))
         if not isinstance(entry, Intended) or entry.key in seen:
             continue
         seen.add(entry.key)
@@ -51,11 +55,19 @@ def losses(reader: Reader, run: Run, cut: Cut, *, is_kept: bool) -> Loss:
         found.append(Lost(meant=entry, at=at, taken=taken))
     inorder = arranged(reader, found)
     return Loss(
-        turns=turns,
+        turns=turns + is_open,
         effects=[each.taken for each in inorder],
         takes=[each.take for each in inorder if each.taken.how != "kept"],
         end=reader.end(run.row.head),
     )
+
+
+def _is_of_turn(entry: Entry) -> bool:
+    """Whether an entry stands for something that was asked or changed inside a turn."""
+    if isinstance(entry, LoopLeft):
+        return entry.delta is not None
+    scope = getattr(getattr(entry, "call", None), "scope", None)
+    return isinstance(scope, int) and scope >= 0
 
 
 def named(reader: Reader, take: Take) -> Taken:
