@@ -85,6 +85,21 @@ def test_a_rollback_loses_what_stands_on_the_branch_that_was_left(
     assert 5 == len(found.spent)
     assert 2 == len(found.lost)
     assert 0.5 == total(found.lost).usd
+    # Only what stands before the point is not spent again; the rest was.
+    assert (1, 0.25) == (len(found.saved), total(found.saved).usd)
+    assert 1 == len(found.at_risk_s)
+
+
+def test_a_fork_that_is_run_for_the_first_time_is_no_restart(stage: Stage, world: World) -> None:
+    agent = talker(world)
+    stage.live(agent)
+    with stage.open() as store:
+        fork = store.fork(RUN, at=store.checkpoints(RUN)[0])
+        store.run(agent, id=fork.id)
+        found = cost_of(list(facts_of(store.opened)))
+
+    assert (2, 0) == (found.runs, found.restarts)
+    assert (1.25, None) == (found.spent.usd, found.saved.usd)
 
 
 class Speaker:

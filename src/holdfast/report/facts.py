@@ -132,11 +132,12 @@ def _facts(run: Run, lines: Sequence[Line], size: int, *, is_held: bool) -> Fact
     settled = {entry.key for entry in entries if isinstance(entry, Happened)}
     declined = {entry.key for entry in entries if isinstance(entry, Declined)}
     left = _superseded(entries)
-    saved, at_risk_s = _spared([entry for entry in own if id(entry) not in left])
+    saved, at_risk_s = _spared(lines, copies, left)
     started = next((entry for entry in entries if isinstance(entry, Started)), None)
     lineage = list(_lineage(lines, run.row.head))
     kept = {id(entry) for entry in lineage} - left
     stand = {entry.key for entry in lineage if isinstance(entry, Happened)}
+    is_fork = run.body.origin is not None and not run.body.origin.is_child
     return Facts(
         id=run.body.id,
         agent=run.body.agent,
@@ -160,7 +161,7 @@ def _facts(run: Run, lines: Sequence[Line], size: int, *, is_held: bool) -> Fact
             for usage in _used(entry)
         ],
         at_risk_s=at_risk_s,
-        lives=1 + sum(isinstance(e, Resumed) and e.facts is not None for e in entries),
+        lives=max(1, sum(map(_is_life, entries)) + (not is_fork)),
         saves=list(held_of(entries)),
         state_bytes=bytes_of(entries),
         replayed=replayed(entries),
@@ -227,19 +228,36 @@ def _lineage(lines: Sequence[Line], head: int) -> Iterator[Entry]:
         branch = branch_of(last)
 
 
-def _spared(entries: Sequence[Entry]) -> tuple[list[Usage], list[float]]:
-    """What every restart found recorded: without records it would have been done again."""
+def _spared(
+    lines: Sequence[Line], copies: set[int], left: set[int]
+) -> tuple[list[Usage], list[float]]:
+    """What every restart found recorded: without records it would have been done again.
+
+    That is what its branch grew from, up to there, and what the branch itself holds by then.
+    """
     saved: list[Usage] = []
     at_risk_s: list[float] = []
-    used: list[Usage] = []
-    life: list[Entry] = []
-    done_s = 0.0
-    for entry in entries:
-        used += _used(entry)
-        if isinstance(entry, Resumed) and entry.facts is not None:
-            saved += used
-            done_s += worked_s(life)
-            at_risk_s.append(done_s)
-            life.clear()
-        life.append(entry)
+    for line in lines:
+        own = [entry for placed in line.rows for entry in placed.row.entries]
+        lineage = list(_lineage(lines, branch_of(line.rows[0].id))) if line.rows else []
+        # Effects that a turn run anew takes along stand in its row, and in none of these.
+        before = [*lineage[len(own) :], *(entry for entry in own if id(entry) in copies)]
+        before = [entry for entry in before if id(entry) not in left]
+        used, done_s = [usage for entry in before for usage in _used(entry)], worked_s(before)
+        life: list[Entry] = []
+        for entry in own:
+            if id(entry) in copies or id(entry) in left:
+                continue
+            if _is_life(entry):
+                saved += used
+                done_s += worked_s(life)
+                at_risk_s.append(done_s)
+                life.clear()
+            used += _used(entry)
+            life.append(entry)
     return saved, at_risk_s
+
+
+def _is_life(entry: Entry) -> bool:
+    """Whether a process took the run up here; a person's word is no life."""
+    return isinstance(entry, Resumed) and entry.facts is not None
