@@ -76,9 +76,10 @@ def amount(value: float | None, unit: str) -> str:
 
 
 def _around(kept: Kept) -> list[tuple[str, str]]:
+    others = "; each run is held to its own" if kept.is_mixed else ""
     rows = [
         ("runs", f"{kept.runs}, of which {kept.ended} ended; {plural(kept.episodes, 'failure')}"),
-        ("promise", f"{kept.targets.max_recovery_s:g} s to recover ({kept.targets.clock})"),
+        ("promise", f"{kept.targets.max_recovery_s:g} s to recover ({kept.targets.clock}){others}"),
     ]
     if kept.apart:
         rows.append(("apart", f"{plural(kept.apart, 'run')} that nobody watched: not judged"))

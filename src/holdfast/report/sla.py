@@ -1,7 +1,8 @@
 """Whether a store keeps its promise: the five metrics, breaches one by one, time lost a month."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 import msgspec
 
@@ -21,6 +22,8 @@ from holdfast.report.metrics import (
     storage,
 )
 
+_Judged: TypeAlias = tuple[Facts, Episode, Targets]
+"""A failure of a run, and what that run is held to."""
 MONTH_H = 720.0
 HOUR_S = 3600.0
 
@@ -38,7 +41,7 @@ class Breach(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Kept(msgspec.Struct, frozen=True, kw_only=True):
-    """What was measured of a promise.
+    """What was measured of a promise: `targets`, or a run's own where it `is_mixed`.
 
     `apart` are runs that failed with no supervisor there: they wait for whoever comes, so they are
     shown and not judged. `budget_left` is the share of the allowed downtime that is left, and
@@ -60,6 +63,12 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
     breach_h_per_month: float | None
     budget_left: float | None
     parts: dict[str, float]
+    is_mixed: bool = False
+
+
+def own_targets(run: Facts, usual: Targets) -> Targets:
+    """What a run is held to: its own SLA, or what is usual in its store."""
+    return usual if run.sla is None else targets_of(run.sla)
 
 
 def targets_of(sla: SLA | None) -> Targets:
@@ -75,32 +84,36 @@ def targets_of(sla: SLA | None) -> Targets:
 
 
 def keep(facts: Sequence[Facts], now: float) -> Kept:
-    """Judge all runs; where some are watched, those that were left alone stand apart."""
+    """Judge all runs, each by its own SLA; those that none watches stand apart if others are.
+
+    A run that has none is held to that of the newest run which has, or to the usual targets.
+    """
     judged = list(facts)
     if any(run.is_watched for run in facts):
         judged = [run for run in facts if not run.is_left_alone]
     sla = next((run.sla for run in judged if run.sla is not None), None)
     targets = targets_of(sla)
-    found = [(run, each) for run in judged for each in counted(run.episodes, now, targets)]
-    times_s = [each.took_s(targets.clock) for _, each in found]
+    owns = {run.id: own_targets(run, targets) for run in judged}
+    failed = {run.id: (run, counted(run.episodes, now, owns[run.id])) for run in judged}
+    found = [(run, each, owns[run.id]) for run, them in failed.values() for each in them]
+    times_s = [each.took_s(own.clock) for _, each, own in found]
     ended = [run for run in judged if run.is_ended]
-    over = _breaches(found, targets)
+    over = _breaches(found)
     broken = {breach.run for breach in over}
-    down_s = math.fsum(_lasted_s(each, "resume", now) for _, each in found)
-    still_s = math.fsum(now - each.failed_at for _, each in found if _is_down(each))
-    up_s = math.fsum(run.time_s for run in judged) + still_s
+    down_s = math.fsum(_lasted_s(each, "resume", now) for _, each, _ in found)
+    up_s = math.fsum(_up_s(run, them, now) for run, them in failed.values())
     breach_s = math.fsum(
-        max(0.0, _lasted_s(each, targets.clock, now) - targets.max_recovery_s) for _, each in found
+        max(0.0, _lasted_s(each, own.clock, now) - own.max_recovery_s) for _, each, own in found
     )
-    promised = None if sla is None else sla.availability
     return Kept(
         targets=targets,
+        is_mixed=any(own != targets for own in owns.values()),
         runs=len(facts),
         ended=len(ended),
         episodes=len(found),
         apart=len(facts) - len(judged),
         measured=[
-            recovery_success([each for _, each in found], targets),
+            recovery_success([each for _, each, _ in found], targets),
             recovery_time(times_s, targets),
             storage([float(run.bytes) for run in ended], targets),
             _overhead(ended, targets),
@@ -113,8 +126,10 @@ def keep(facts: Sequence[Facts], now: float) -> Kept:
         breach_s=breach_s,
         down_h_per_month=down_s / up_s * MONTH_H if up_s else None,
         breach_h_per_month=breach_s / up_s * MONTH_H if up_s else None,
-        budget_left=_budget(promised, down_s, up_s),
-        parts={name: math.fsum(each.parts.get(name, 0.0) for _, each in found) for name in PARTS},
+        budget_left=_budget(failed, None if sla is None else sla.availability, now),
+        parts={
+            name: math.fsum(each.parts.get(name, 0.0) for _, each, _ in found) for name in PARTS
+        },
     )
 
 
@@ -151,17 +166,30 @@ def _overhead(ended: Sequence[Facts], targets: Targets) -> Measured:
     return msgspec.structs.replace(found, verdict=verdict, note=note)
 
 
-def _budget(promised: float | None, down_s: float, up_s: float) -> float | None:
-    if promised is None or promised >= 1 or not up_s:
-        return None
-    return 1 - down_s / ((1 - promised) * up_s)
+def _up_s(run: Facts, failures: Sequence[Episode], now: float) -> float:
+    """How long a run took and, if it is still down, has waited."""
+    return math.fsum([run.time_s, *(now - each.failed_at for each in failures if _is_down(each))])
 
 
-def _breaches(found: Sequence[tuple[Facts, Episode]], targets: Targets) -> list[Breach]:
+def _budget(
+    judged: Mapping[str, tuple[Facts, list[Episode]]], usual: float | None, now: float
+) -> float | None:
+    """The share that is left of the downtime which the runs' promises allow together."""
+    allowed_s, down_s = [], []
+    for run, failures in judged.values():
+        promised = usual if run.sla is None else run.sla.availability
+        if promised is not None and promised < 1:
+            allowed_s.append((1 - promised) * _up_s(run, failures, now))
+            down_s += [_lasted_s(each, "resume", now) for each in failures]
+    total_s = math.fsum(allowed_s)
+    return 1 - math.fsum(down_s) / total_s if total_s else None
+
+
+def _breaches(found: Sequence[_Judged]) -> list[Breach]:
     over = []
-    for run, each in found:
-        took_s = each.took_s(targets.clock)
-        if not is_breach([each], [took_s], targets.max_recovery_s):
+    for run, each, own in found:
+        took_s = each.took_s(own.clock)
+        if not is_breach([each], [took_s], own.max_recovery_s):
             continue
         why = {
             Ending.FAILED: "it was not recovered",
@@ -176,7 +204,7 @@ def _breaches(found: Sequence[tuple[Facts, Episode]], targets: Targets) -> list[
                 kind=each.kind,
                 why=why,
                 took_s=took_s,
-                limit_s=targets.max_recovery_s,
+                limit_s=own.max_recovery_s,
                 parts=each.parts,
             )
         )

@@ -1,12 +1,16 @@
 """Well-known mistakes, seen in a store: bloat, restores that are too slow, recoveries unchecked."""
 
+import math
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 import msgspec
 
 from holdfast.policy.estimate import percentile
+from holdfast.report.episodes import PARTS, Episode
 from holdfast.report.facts import Facts
-from holdfast.report.sla import Kept
+from holdfast.report.metrics import Targets
+from holdfast.report.sla import Kept, own_targets
 
 BLOAT_BYTES = 50_000
 """Bytes a task may add: 50 GB for a million of them."""
@@ -43,17 +47,21 @@ def _bloat(facts: Sequence[Facts]) -> Iterator[Smell]:
 
 
 def _slow(kept: Kept, facts: Sequence[Facts]) -> Iterator[Smell]:
-    times = [
-        took
-        for run in facts
-        for each in run.episodes
-        if (took := each.took_s(kept.targets.clock)) is not None
-    ]
-    limit_s = kept.targets.max_recovery_s
+    promised: dict[Targets, list[Episode]] = defaultdict(list)
+    for run in facts:
+        own = own_targets(run, kept.targets)
+        promised[own] += [each for each in run.episodes if each.took_s(own.clock) is not None]
+    for own, ended in promised.items():
+        yield from _slow_by(own, ended)
+
+
+def _slow_by(own: Targets, ended: Sequence[Episode]) -> Iterator[Smell]:
+    times = [took for each in ended if (took := each.took_s(own.clock)) is not None]
+    limit_s = own.max_recovery_s
     p95_s = percentile(times, 0.0)
     if len(times) < PERIOD_MIN or p95_s <= limit_s:
         return
-    slowest = max(kept.parts, key=lambda name: kept.parts[name])
+    slowest = max(PARTS, key=lambda name: math.fsum(each.parts.get(name, 0.0) for each in ended))
     cure = {
         "detect": "notice failures sooner: `store.supervise`, `holdfast watch`, a shorter `stall=`",
         "wait": "wait less before it is tried again: `holdfast.Retry(base=, cap=)`",

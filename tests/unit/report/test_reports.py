@@ -150,6 +150,31 @@ def test_runs_that_nobody_watches_stand_apart_from_those_that_are() -> None:
     assert 4 == kept.measured[4].samples
 
 
+def test_each_run_is_held_to_its_own_promise() -> None:
+    swift = SLA(max_recovery="5s", clock="resume", availability=0.9)
+    patient = SLA(max_recovery="1h", availability=0.5)
+    runs = [
+        *(run(f"swift {n}", failure(20.0), sla=swift) for n in range(3)),
+        *(run(f"patient {n}", failure(50.0), sla=patient) for n in range(3)),
+        run("silent", failure(8.0)),
+    ]
+
+    kept = keep(runs, NOW)
+
+    assert kept.is_mixed
+    assert {("swift 0", 5.0), ("swift 1", 5.0), ("swift 2", 5.0)} == {
+        (breach.run, breach.limit_s) for breach in kept.breaches
+    }
+    assert 3 * (10.0 - 5.0) == pytest.approx(kept.breach_s)
+    allowed_s, down_s = 3 * 100.0 + 3 * 500.0 + 100.0, 3 * 10.0 + 3 * 25.0 + 4.0
+    assert 1 - down_s / allowed_s == pytest.approx(kept.budget_left)
+    assert ["P95 of recoveries is 10 s, 5 s are promised"] == [
+        smell.found.split(";")[0] for smell in smells(runs, kept) if smell.name == "slow recovery"
+    ]
+    assert kept.breaches == keep([*reversed(runs[3:]), *runs[:3]], NOW).breaches
+    assert not keep(runs[:3], NOW).is_mixed
+
+
 def test_the_agents_own_code_never_makes_the_overhead_a_missed_promise() -> None:
     kept = keep([run(f"r{n}", between_s=500.0) for n in range(30)], NOW)
 
