@@ -90,6 +90,25 @@ def test_a_killed_run_is_one_trace_with_a_span_for_each_life(stage: Stage, world
     assert RUN == attributes(root)["gen_ai.conversation.id"]
 
 
+def test_a_life_after_a_persons_answer_or_of_a_fork_recovers_from_nothing(stage: Stage) -> None:
+    @holdfast.agent
+    def agent(run: holdfast.Run) -> str:
+        return str(run.ask("go on?"))
+
+    assert isinstance(stage.fault(agent), holdfast.Waiting)
+    with stage.open() as store:
+        fork = store.fork(RUN)
+        store.answer(store.inbox()[0].id, "yes")
+        store.run(agent, id=RUN)
+        with pytest.raises(holdfast.Waiting):
+            store.run(agent, id=fork.id)
+
+    lives = [span for span in collected(stage) if span.name.startswith("invoke_agent")]
+
+    assert 3 == len(lives)
+    assert [] == [key for life in lives for key in attributes(life) if "recovery" in key]
+
+
 def test_replayed_calls_are_marked_and_never_counted_as_usage(stage: Stage, world: World) -> None:
     agent = teller(world)
     world.dies_at = "look 1"

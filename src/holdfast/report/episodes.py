@@ -33,7 +33,7 @@ from holdfast.model.journal import (
 from holdfast.model.run import Status
 from holdfast.store.reader import Placed, Reader, Run, first_row
 
-_NO_FAILURE = frozenset({Status.WAITING, Status.CANCELLED})
+NO_FAILURE = frozenset({Status.WAITING, Status.CANCELLED})
 _KINDS = {
     Status.IN_DOUBT: FailureKind.IN_DOUBT,
     Status.DIVERGED: FailureKind.BUG,
@@ -220,7 +220,7 @@ class _Reading:
 
     def _failed(self, entry: Failed) -> None:
         self._is_alive = False
-        if entry.status in _NO_FAILURE:
+        if entry.status in NO_FAILURE:
             return
         if not self._is_counted:  # Else the life's own verdict told of it.
             self._fail(_KINDS.get(Status(entry.status), FailureKind.UNKNOWN), entry.at)

@@ -24,6 +24,7 @@ from holdfast.model.journal import (
     Finished,
     Happened,
     Intended,
+    Interrupted,
     Kept,
     Raised,
     Redone,
@@ -35,7 +36,7 @@ from holdfast.model.journal import (
     Streamed,
     TurnEnded,
 )
-from holdfast.report.episodes import Line, lines_of
+from holdfast.report.episodes import NO_FAILURE, Line, lines_of
 from holdfast.report.traced import (
     AGENT,
     CHAT,
@@ -109,10 +110,11 @@ class _Telling:
 
     def __init__(self, to: Trace, run: Run, parent: Span | None) -> None:
         self._to, self._run, self._body = to, run, run.body
-        self._at = self._body.created
+        self._at, self._is_fork = self._body.created, False
         self._root = self._begin_root(parent)
         self._life: Span | None = None
         self._is_recovery = self._is_further = False
+        self._has_failed = not self._is_fork  # A fork's first life recovers from nothing.
         self._before: SpanContext | None = None
         self._decided: Decided | None = None
         self._outside: list[_Known] = []
@@ -148,6 +150,7 @@ class _Telling:
             told["holdfast.run.parent.id"] = origin.run
             links = [] if parent is None else [parent.get_span_context()]
         elif origin is not None:
+            self._is_fork = True
             told["holdfast.fork.parent"] = origin.run
             links = [self._to.roots[origin.run]] if origin.run in self._to.roots else []
         root = self._to.begin(
@@ -198,6 +201,8 @@ class _Telling:
                 self._turn = []
             case Decided():
                 self._judged(entry)
+            case Interrupted():
+                self._at, self._has_failed = entry.at, False
             case Finished() | Failed():
                 self._ended(entry)
             case _:
@@ -228,9 +233,11 @@ class _Telling:
         told: dict[str, Value] = {**self._common(AGENT), "gen_ai.agent.name": self._body.agent}
         if entry.version is not None:
             told["gen_ai.agent.version"] = entry.version
-        self._is_recovery, self._is_further = isinstance(entry, Resumed), False
+        self._is_recovery, self._is_further = isinstance(entry, Resumed) and self._has_failed, False
+        self._has_failed = True
         if isinstance(entry, Resumed):
-            told["holdfast.recovery.attempt"] = entry.epoch - 1
+            if self._is_recovery:
+                told["holdfast.recovery.attempt"] = entry.epoch - 1
             if self._decided is not None:
                 told |= decided(self._decided)
             self._due = [told for _, told in (*self._outside, *self._turn)]
@@ -250,6 +257,7 @@ class _Telling:
     def _ended(self, entry: Finished | Failed) -> None:
         self._at = entry.at
         self._is_further |= isinstance(entry, Finished)
+        self._has_failed = isinstance(entry, Finished) or entry.status not in NO_FAILURE
         for known in (self._outside, self._turn):
             if isinstance(entry, Failed) and known and isinstance(known[-1][0], Raised):
                 known.pop()  # What the run failed of is asked again.
