@@ -134,9 +134,9 @@ def _facts(run: Run, lines: Sequence[Line], size: int, *, is_held: bool) -> Fact
     left = _superseded(entries)
     saved, at_risk_s = _spared(lines, copies, left)
     started = next((entry for entry in entries if isinstance(entry, Started)), None)
-    lineage = list(_lineage(lines, run.row.head))
-    kept = {id(entry) for entry in lineage} - left
-    stand = {entry.key for entry in lineage if isinstance(entry, Happened)}
+    line = list(lineage(lines, run.row.head))
+    kept = {id(entry) for entry in line} - left
+    stand = {entry.key for entry in line if isinstance(entry, Happened)}
     is_fork = run.body.origin is not None and not run.body.origin.is_child
     return Facts(
         id=run.body.id,
@@ -212,7 +212,7 @@ def _stream(part: Streamed) -> str:
     return repr((call.scope, call.name, call.digest, call.ordinal))
 
 
-def _lineage(lines: Sequence[Line], head: int) -> Iterator[Entry]:
+def lineage(lines: Sequence[Line], head: int) -> Iterator[Entry]:
     """What the run goes on from: its head, and what that grew from, up to there."""
     by_branch = {branch_of(line.rows[0].id): line for line in lines if line.rows}
     branch, last, count = head, None, ALL
@@ -239,9 +239,9 @@ def _spared(
     at_risk_s: list[float] = []
     for line in lines:
         own = [entry for placed in line.rows for entry in placed.row.entries]
-        lineage = list(_lineage(lines, branch_of(line.rows[0].id))) if line.rows else []
+        known = list(lineage(lines, branch_of(line.rows[0].id))) if line.rows else []
         # Effects that a turn run anew takes along stand in its row, and in none of these.
-        before = [*lineage[len(own) :], *(entry for entry in own if id(entry) in copies)]
+        before = [*known[len(own) :], *(entry for entry in own if id(entry) in copies)]
         before = [entry for entry in before if id(entry) not in left]
         used, done_s = [usage for entry in before for usage in _used(entry)], worked_s(before)
         life: list[Entry] = []

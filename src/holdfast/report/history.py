@@ -17,10 +17,12 @@ from holdfast.model.limits import SLA, dollars, seconds
 from holdfast.model.run import Status
 from holdfast.policy.adaptive import PRIOR_FAILURES, PRIOR_S
 from holdfast.report.episodes import Ending, Episode, Line, entries_of, episodes, lines_of
+from holdfast.report.facts import lineage
 from holdfast.report.gaps import gaps_of, worked_s
 from holdfast.report.held import held_of
 from holdfast.report.sizes import large, sizes
 from holdfast.store.open import Opened
+from holdfast.store.reader import Run
 
 RUNS_MAX = 500
 """The newest runs that are looked at."""
@@ -48,6 +50,7 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     """One run, as far as the advisor is concerned."""
 
     is_finished: bool
+    is_fork: bool
     units: list[Unit]
     calls: int
     worked_s: float
@@ -71,8 +74,9 @@ def case_of(opened: Opened) -> Case:
             continue
         lines = lines_of(opened.reader, run)
         taken = used.get(run.body.id, 0) + large(opened, entries_of(lines), seen)
-        runs.append(_seen(lines, run.body.status, taken))
+        runs.append(_seen(lines, run, taken))
     whole = [run for run in runs if run.is_finished and run.units]
+    whole = [run for run in whole if not run.is_fork] or whole  # A fork is a part of a task.
     if not whole:
         some = "no run in it has finished yet"
         if any(run.is_finished for run in runs):
@@ -157,14 +161,18 @@ def promise_of(sla: SLA | None) -> Promise:
     )
 
 
-def _seen(lines: Sequence[Line], status: Status, size: int) -> Seen:
-    entries = list(entries_of(lines))
+def _seen(lines: Sequence[Line], run: Run, size: int) -> Seen:
+    entries, origin = list(entries_of(lines)), run.body.origin
     started = next((entry for entry in entries if isinstance(entry, Started)), None)
     calls = [entry for entry in entries if _is_answer(entry)]
+    # A turn that was rolled back and done again is one turn.
+    stand = [entry for entry in lineage(lines, run.row.head) if _is_answer(entry)]
+    stand.sort(key=lambda entry: entry.at)
     return Seen(
-        is_finished=status is Status.FINISHED,
-        units=_units(calls),
-        calls=len(calls),
+        is_finished=run.body.status is Status.FINISHED,
+        is_fork=origin is not None and not origin.is_child,
+        units=_units(stand),
+        calls=len(stand),
         worked_s=worked_s(calls),
         bytes=size,
         blocked_s=[save.blocked_s for save in held_of(entries) if save.mode == "checkpoint"],

@@ -11,6 +11,7 @@ from holdfast.report.history import Seen, case_of, costs_of
 
 def seen(gaps_s: list[float], blocked_s: list[float]) -> Seen:
     return Seen(
+        is_fork=False,
         is_finished=True,
         units=[],
         calls=1 + len(gaps_s),
@@ -66,3 +67,24 @@ def test_a_turn_is_blocked_as_often_as_it_makes_records(tmp_path: Path) -> None:
     assert turn.seconds > 0
     assert 6 * record_s == pytest.approx(case.saving.journal_local_s, rel=0.01)
     assert "a turn makes 6 records on average, so it is blocked as often" in case.notes
+
+
+@holdfast.agent
+def patient(run: holdfast.Run) -> int:
+    for turn in run.turns():
+        look(turn)
+        if turn == 3:
+            break
+    return 0
+
+
+def test_turns_that_were_done_again_and_those_of_forks_are_no_further_work(tmp_path: Path) -> None:
+    with holdfast.open(tmp_path) as store:
+        store.run(patient, id="a")
+        store.run(patient, id=store.fork("a", at=2).id)
+        store.plan_rollback("a", to="a@0").apply()
+        store.run(patient, id="a")
+        case = case_of(store.opened)
+
+    assert 4 == len(case.units)
+    assert not [note for note in case.notes if "records on average" in note]
