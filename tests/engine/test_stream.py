@@ -151,6 +151,34 @@ def test_killed_after_each_record_nothing_recorded_is_generated_again(
     assert 1 == names.count("stream.ended")
 
 
+@pytest.mark.parametrize("retry", [None, holdfast.Retry(base=0)])
+def test_what_the_agent_changes_in_an_item_is_not_in_the_record_nor_in_the_prefix(
+    stage: Stage, retry: holdfast.Retry | None
+) -> None:
+    faults = [ConnectionResetError, Crash] if retry else [Crash]
+
+    def count(prefix: Sequence[dict[str, int]] = ()) -> Iterator[dict[str, int]]:
+        assert [{"n": at} for at in range(len(prefix))] == list(prefix)
+        for at in range(len(prefix), 6):
+            if at >= 4 and faults:
+                raise faults.pop(0)
+            yield {"n": at}
+
+    @holdfast.agent
+    def agent(run: holdfast.Run) -> list[int]:
+        got = []
+        for item in run.stream(count, every=3, retry=retry):
+            item["n"] += 100
+            got.append(item["n"])
+        return got
+
+    stage.die(agent)
+
+    assert list(range(100, 106)) == stage.live(agent)
+    with stage.open() as store:
+        assert [{"n": at} for at in range(6)] == list(store.stream(RUN))
+
+
 def test_an_asynchronous_stream_goes_on_alike(stage: Stage, model: Model) -> None:
     @holdfast.agent
     async def agent(run: holdfast.Run) -> str:

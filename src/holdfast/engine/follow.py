@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from holdfast.clock import Clock
+from holdfast.engine.items import items_of
 from holdfast.engine.reading import Key, key_of
-from holdfast.engine.stream import items_of
 from holdfast.errors import StreamReset, UnknownStream
 from holdfast.model.journal import ENDED, LEFT, Raised, Streamed
 from holdfast.model.run import Status

@@ -12,7 +12,6 @@ nothing that it would be given again.
 import inspect
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from itertools import accumulate
 from typing import Any, TypeVar, cast
 
 import msgspec
@@ -23,6 +22,7 @@ from holdfast.engine.book import place
 from holdfast.engine.call import StepSpec, raise_again
 from holdfast.engine.drive import Commit, Invoke, Recorded, Rest, adrive, drive
 from holdfast.engine.faults import is_cancelled
+from holdfast.engine.items import items_of, own, packed
 from holdfast.engine.line import present
 from holdfast.engine.patience import Tries, limit_of, retry_of
 from holdfast.engine.question import Shape, name_of, show
@@ -35,7 +35,6 @@ from holdfast.policy.usage import total
 from holdfast.store.codec import values
 from holdfast.store.codec.vault import guarded
 from holdfast.store.codec.veil import redact
-from holdfast.store.reader import Reader
 
 PREFIX = "prefix"
 NAME_CHARS_MAX = 100
@@ -106,6 +105,7 @@ class Flow:
         given: tuple[tuple[Any, ...], Mapping[str, Any]],
     ) -> None:
         self.call, record = asked
+        self._path = f"an item of stream {self.call.name}"
         self._spec, self._here, self._given = spec, here, given
         self._session = here.session
         self._frame = Frame(here.session, spec.step.shape.name, self.call)
@@ -129,7 +129,7 @@ class Flow:
             parts, self._part, self._attempt = [], 0, self._attempt + 1
         again = [item for part in parts for item in items_of(self._session.reader, part)]
         self._again = deque(again)
-        self._prefix = again
+        self._prefix = [own(item, self._path) for item in again]  # The agent may change its own.
         if not is_replay:
             self._session.streams.append(self)
 
@@ -207,15 +207,14 @@ class Flow:
             told = short_repr(count)
             msg = f"tokens= of stream {self.call.name} gave {told}; it counts an item's tokens"
             raise UsageError(msg)
-        if type(item) is not str:
-            values.encode(item, path=f"an item of stream {self.call.name}")  # Refused by itself.
+        kept = own(item, self._path)
         with self._session.lock:
             if not self._buffer:
                 self._since = self._session.clock.monotonic()
-            self._buffer.append(item)
+            self._buffer.append(kept)
             self._tokens += count
             if self._tries is not None:
-                self._prefix.append(item)
+                self._prefix.append(kept)
             return self._tokens >= self._spec.every
 
     def _again_s(self, error: BaseException) -> float | None:
@@ -246,8 +245,8 @@ class Flow:
                 return
             session, count = self._session, len(self._buffer)
             with guarded(session.guard):
-                path = f"an item of stream {self.call.name}"
-                data = session.reader.chunks.keep(values.encode(_packed(self._buffer), path=path))
+                data = values.encode(packed(self._buffer), path=self._path)
+                data = session.reader.chunks.keep(data)
             now, took_s = session.clock.now(), session.clock.monotonic() - self._began
             session.pend(
                 Streamed(
@@ -374,22 +373,3 @@ class AsyncStream(AsyncIterator[T]):
 def is_async(fn: Callable[..., Any]) -> bool:
     """Whether a stream of this function is read by `async for`."""
     return inspect.isasyncgenfunction(fn) or inspect.iscoroutinefunction(fn)
-
-
-def items_of(reader: Reader, part: Streamed) -> list[Any]:
-    """The items that a record of a stream holds."""
-    found = reader.value(part.items)
-    if isinstance(found, dict):
-        text, sizes = found["text"], found["sizes"]
-        if len(text) != sum(sizes):  # Something in it was redacted: the cuts are not known.
-            return [text]
-        return [text[end - size : end] for end, size in zip(accumulate(sizes), sizes, strict=True)]
-    assert isinstance(found, list)
-    return found
-
-
-def _packed(items: list[Any]) -> object:
-    """Text is kept in one piece, so that a secret is found that came in several."""
-    if len(items) > 1 and all(type(item) is str for item in items):
-        return {"text": "".join(items), "sizes": [len(item) for item in items]}
-    return list(items)
