@@ -201,3 +201,63 @@ def test_a_store_is_opened_though_a_run_that_was_noted_is_removed_in_that_moment
 
     with holdfast.open(store.path) as opened:
         assert ["newer"] == [each.id for each in opened.runs()]
+
+
+def test_a_rollback_to_what_was_collected_since_it_was_planned_is_refused_and_the_run_is_as_it_was(
+    store: Store, other: Store
+) -> None:
+    store.fork("run", at=40, new_id="fork")
+    store.restart("fork")
+    before = store.restore("fork")[1]
+    plan = store.plan_rollback("fork", to=OLD)
+    assert other.gc(POINTS).rows
+
+    with pytest.raises(holdfast.UnknownCheckpoint, match=r"garbage collection removed what"):
+        plan.apply()
+
+    assert "finished" == store.get("fork").status
+    assert before == store.restore("fork")[1]
+
+
+def test_nothing_is_collected_of_a_run_while_a_fork_of_it_is_rolled_back(
+    store: Store, other: Store, between: Between
+) -> None:
+    store.fork("run", at=40, new_id="fork")
+    store.restart("fork")
+    before = store.restore(f"fork@{OLD}")[1]
+    plan = store.plan_rollback("fork", to=OLD)
+    between(writer.RunWriter, "grow", lambda: other.gc(POINTS))
+
+    plan.apply()
+
+    after = store.restore("fork")[1]
+    assert before == {name: after[name] for name in before}
+
+
+@holdfast.effect(key="turn")
+def pay(turn: int) -> str:
+    return f"paid {turn}"
+
+
+@holdfast.agent(checkpoint=holdfast.every(turns=1))
+def payer(run: holdfast.Run) -> None:
+    for turn in run.turns():
+        run.state["draft"] = draft(turn)
+        pay(turn)
+        if turn == 30:
+            return
+
+
+def test_a_point_of_which_only_its_end_is_left_is_neither_forked_nor_gone_back_to(
+    store: Store,
+) -> None:
+    store.run(payer, id="payer")
+    old = store.checkpoints("payer")[OLD].id
+    assert store.gc(POINTS).rows
+
+    with pytest.raises(holdfast.UnknownCheckpoint):
+        store.fork("payer", at=old)
+    with pytest.raises(holdfast.UnknownCheckpoint):
+        store.plan_rollback("payer", to=old).apply()
+
+    assert "finished" == store.get("payer").status

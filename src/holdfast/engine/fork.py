@@ -62,6 +62,8 @@ def fork(opened: Opened, points: Points, clock: Clock, run: Run, wanted: Fork) -
     refuse_erased(opened.records, opened.reader.seals, wanted.id)
     pruned = opened.records.note(PRUNED)
     cut = find_cut(opened.reader, points, run, wanted.at)
+    if pruned is not None:
+        refuse_pruned(opened, run, cut.point)
     now = clock.now()
     holder = Holder(pid=os.getpid(), host=os.uname().nodename, since=now)
     named = point_id(run.body.id, cut.point)
@@ -89,14 +91,24 @@ def fork(opened: Opened, points: Points, clock: Clock, run: Run, wanted: Fork) -
         msg = f"there is a run {wanted.id} in this store already; give the fork another id"
         raise UsageError(msg)
     if opened.records.note(PRUNED) != pruned:
-        _refuse_pruned(opened, wanted.id, cut.point, named)
+        _take_back_if_pruned(opened, run, wanted.id, cut.point)
 
 
-def _refuse_pruned(opened: Opened, id_: str, point: Point, name: str) -> None:
-    """Take a new fork back if what it grew from was removed before it was there to need it."""
-    made = opened.reader.find(id_)
-    if made is not None and not is_there(opened.reader, point):
-        runs.remove(opened, made)
+def _take_back_if_pruned(opened: Opened, run: Run, id_: str, point: Point) -> None:
+    """Remove a new fork if what it grew from was removed before it was there to need it."""
+    try:
+        refuse_pruned(opened, run, point)
+    except UnknownCheckpoint:
+        made = opened.reader.find(id_)
+        if made is not None:
+            runs.remove(opened, made)
+        raise
+
+
+def refuse_pruned(opened: Opened, run: Run, point: Point) -> None:
+    """Refuse to go on from a point that garbage collection has taken something of."""
+    if not is_there(opened.reader, point):
+        name = point_id(run.body.id, point)
         why = f"garbage collection removed what {name} was made of"
         raise UnknownCheckpoint(name, str(opened.path), why)
 

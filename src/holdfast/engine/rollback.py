@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from holdfast import failpoint
 from holdfast.capture.diff import Change
 from holdfast.clock import Clock
-from holdfast.engine.fork import Cut, left_open
+from holdfast.engine.fork import Cut, left_open, refuse_pruned
 from holdfast.engine.hold import Holds
 from holdfast.engine.launch import Launcher
 from holdfast.engine.losses import Loss, losses, named
@@ -152,6 +152,8 @@ class Rollbacks:
             if present.row != run.row or end != loss.end:
                 msg = f"run {run.body.id} went on since this was planned; plan it again"
                 raise UsageError(msg)
+            for point in {cut.point, source.point}:  # From here on it is held, and stays.
+                refuse_pruned(self._opened, run, point)
             if present.body.status is Status.FINISHED:  # Who wanted it to stop came too late.
                 wishes.forget(self._opened, run.row.no)
             safety = self._keep(present)

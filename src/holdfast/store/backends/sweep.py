@@ -85,6 +85,17 @@ def is_grown(link: sqlite3.Connection, branch: int, since: int) -> bool:
     return found is not None
 
 
+def users(link: sqlite3.Connection, branch: int) -> list[int]:
+    """The numbers of the runs with a line of history that goes through a branch."""
+    found = link.execute(
+        "WITH RECURSIVE grown(no, run) AS (SELECT no, run FROM branch WHERE no=? UNION "
+        "SELECT branch.no, branch.run FROM branch JOIN grown ON branch.parent=grown.no) "
+        "SELECT DISTINCT run FROM grown",
+        (branch,),
+    )
+    return [each[0] for each in found]
+
+
 def remove(
     link: sqlite3.Connection, no: int, own: list[int], note: tuple[str, bytes] | None = None
 ) -> None:

@@ -46,8 +46,10 @@ def prune(
         return seals.prune(row, _encode(Row(held.base, held.turn, [Pruned(now)])))
 
     with opened.records.alone() as link:
-        if sweep.epoch_of(link, run.row.no) != run.row.epoch or opened.leases.is_held(run.row.no):
+        if sweep.epoch_of(link, run.row.no) != run.row.epoch:
             return 0
+        if any(opened.leases.is_held(no) for no in sweep.users(link, branch)):
+            return 0  # A fork that is held may be about to be rolled back to a point of it.
         if sweep.is_grown(link, branch, seen.branch) or not pins.read(link) <= seen.pins:
             return 0
         return sweep.prune(link, opened.records.packer, branch, gone, pruned)
