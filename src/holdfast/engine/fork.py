@@ -9,7 +9,7 @@ from holdfast.capture.paths import parse, put
 from holdfast.clock import Clock
 from holdfast.engine.fence import ELSEWHERE
 from holdfast.engine.points import Points
-from holdfast.engine.restore import is_there, rows_at, state_at
+from holdfast.engine.restore import PrunedAway, is_there, rows_at, state_at
 from holdfast.errors import UnknownCheckpoint, UnknownRun, UsageError
 from holdfast.model.branches import Forked, Settled
 from holdfast.model.ids import Point, branch_of, point_id
@@ -82,7 +82,10 @@ def fork(opened: Opened, points: Points, clock: Clock, run: Run, wanted: Fork) -
         holder=holder,
         origin=ledger,
     )
-    delta = edited(opened, cut, wanted.edits)
+    try:
+        delta = edited(opened, cut, wanted.edits)
+    except PrunedAway:
+        raise _pruned(opened, run, cut.point) from None
     forked = Forked(now, run.body.id, cut.at.id, cut.turn, delta, holder, wanted.reason)
     entries: list[Entry] = [forked, *left_open(opened.reader, cut, now)]
     if not writer.fork(opened.committer, opened.reader.seals, body, cut.at, entries):
@@ -108,9 +111,13 @@ def _take_back_if_pruned(opened: Opened, run: Run, id_: str, point: Point) -> No
 def refuse_pruned(opened: Opened, run: Run, point: Point) -> None:
     """Refuse to go on from a point that garbage collection has taken something of."""
     if not is_there(opened.reader, point):
-        name = point_id(run.body.id, point)
-        why = f"garbage collection removed what {name} was made of"
-        raise UnknownCheckpoint(name, str(opened.path), why)
+        raise _pruned(opened, run, point)
+
+
+def _pruned(opened: Opened, run: Run, point: Point) -> UnknownCheckpoint:
+    name = point_id(run.body.id, point)
+    why = f"garbage collection removed what {name} was made of"
+    return UnknownCheckpoint(name, str(opened.path), why)
 
 
 def find_cut(reader: Reader, points: Points, run: Run, name: str | None) -> Cut:

@@ -13,7 +13,7 @@ import msgspec
 from holdfast.engine.logs import log
 from holdfast.engine.points import Points
 from holdfast.engine.restore import rows_to, rows_used
-from holdfast.errors import Damaged, StoreError, UsageError
+from holdfast.errors import Damaged, RunErased, StoreError, UnknownCheckpoint, UsageError
 from holdfast.model.ids import Point, branch_of, parse_point, row_id, seq_of
 from holdfast.model.journal import (
     Answer,
@@ -217,7 +217,7 @@ class Collector:
     def _verifies(self, point: str) -> bool:
         try:
             self._points.restore(point)
-        except Damaged:
+        except (Damaged, UnknownCheckpoint, RunErased):  # The latter: others collect or erase too.
             return False
         return True
 

@@ -66,6 +66,7 @@ class Rollbacks:
             msg = "only= names no section; leave it out to go back with all of them"
             raise UsageError(msg)
         source = self._targets.find(run, to)
+        refuse_pruned(self._opened, run, source.point)
         cut = source if only is None else self._targets.newest(run)
         if only is not None:
             self._sections(source, cut, only)
