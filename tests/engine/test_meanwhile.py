@@ -14,7 +14,7 @@ from holdfast.policy.retention import Retention
 from holdfast.store import writer
 from holdfast.store.backends import sweep
 from holdfast.store.backends.reads import SqliteReads
-from holdfast.store.gc import rows, runs
+from holdfast.store.gc import pins, rows, runs
 from holdfast.store.reader import Reader
 from holdfast.store.verify import verify, walk
 from tests.engine.kit import text
@@ -230,7 +230,7 @@ def test_nothing_is_collected_of_a_run_while_a_fork_of_it_is_rolled_back(
 
     def prune(*args: Any, **options: Any) -> int:  # noqa: ANN401 the function's own
         if not pruned:
-            between(writer.RunWriter, "grow", lambda: pruned.append(original(*args, **options)))
+            between(pins, "pin", lambda: pruned.append(original(*args, **options)))
             plan.apply()
         return 0
 
