@@ -155,6 +155,17 @@ class Nameless(Trouble):
     traits = "nameless"
 
 
+class Clumsy(Trouble):
+    traits = Traits(name="clumsy", about="killed, then the fault itself fails")
+
+    def strike(self, scene):
+        scene.note("clumsy")
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    def between(self, damage, chance):
+        raise RuntimeError("dropped the disk")
+
+
 class AfterPay(Trouble):
     """Killed when the effect is done and nobody has recorded it."""
 

@@ -1,7 +1,9 @@
 """Drills through the command line: faults bite, planted mistakes are found, nothing is left."""
 
 import json
+import os
 import signal
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -264,6 +266,24 @@ def _below(pid: int) -> list[int]:
     return found
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small disk needs root")
+def test_a_drill_whose_own_disk_is_full_blames_no_run_for_it(clinic: Clinic) -> None:
+    options = ("-t", "tmpfs", "-o", "size=2600k", "tmpfs", str(clinic.spill))
+    subprocess.run(["mount", *options], check=True)
+    try:
+        done = clinic.drill(
+            *("sound", "--runs", "400", "--faults", "kill", "--workers", "2", *STUBS),
+            *("--results", "drill.jsonl"),
+        )
+    finally:
+        subprocess.run(["umount", "-l", str(clinic.spill)], check=True)
+
+    assert 2 == done.status, done.err
+    assert "the disk that the drill works on is full" in done.err
+    assert "--only" not in done.err
+    assert (clinic.folder / "drill.jsonl").read_text().count("\n") > 1  # It had begun.
+
+
 def test_a_drill_goes_on_where_its_results_end(clinic: Clinic) -> None:
     args = ("--faults", "kill", "--seed", "3", *STUBS, "--results", "drill.jsonl", "-o", "json")
     clinic.drill("sound", "--runs", "3", *args)
@@ -341,6 +361,11 @@ def test_results_of_another_drill_are_refused(clinic: Clinic) -> None:
         (("sound", *STUBS, "--scale", "nan"), "scale is what pauses are multiplied by"),
         (("sound", *STUBS, "--only", "1"), "--only 1: there is no such run among 1"),
         (("sound", *STUBS, "--results", "none/drill.jsonl"), "cannot be written (No such file"),
+        (
+            ("sound", "--fault", "clinic:Clumsy", "--share", "1", *STUBS),
+            "clinic:Clumsy failed in `between`: RuntimeError: dropped the disk",
+        ),
+        (("sound", "--scenario", "their.toml"), "their.toml is for clinic:other, not for clinic:s"),
         (("sound", "--scenario", "none.toml", *STUBS), "cannot be read"),
         (("sound", "--scenario", "clinic.py", *STUBS), "scenario clinic.py"),
         (("nobody",), "no such agent is declared"),
@@ -350,6 +375,7 @@ def test_what_cannot_be_meant_is_refused_with_a_sentence(
     clinic: Clinic, args: tuple[str, ...], said: str
 ) -> None:
     (clinic.folder / "torn.py").write_text("def torn(")
+    (clinic.folder / "their.toml").write_text('agent = "clinic:other"')
 
     done = clinic.drill(args[0], "--runs", "1", *args[1:])
 

@@ -158,6 +158,9 @@ def _why(result: Result) -> str:
 def _scenario(asked: Asked) -> Scenario:
     """The scenario of the file, with what the flags say instead."""
     made = Scenario() if asked.scenario is None else read(asked.scenario)
+    if made.agent not in (None, asked.agent):
+        msg = f"scenario {asked.scenario} is for {made.agent}, not for {asked.agent}"
+        raise UsageError(f"{msg}; drill that one, or take `agent` out of the file")
     stubs = dict(made.stubs)
     for each in asked.stubs:
         tool, equals, place = each.partition("=")
@@ -216,7 +219,7 @@ def _results(file: Path | None, head: Head) -> Iterator[tuple[Path, frozenset[in
             path = Path(folder) / "results"
             Log(path).add(head)
             yield path, frozenset()
-    elif not file.exists():
+    elif not file.exists() or (file.is_file() and not file.stat().st_size):
         try:
             Log(file).add(head)
         except OSError as error:

@@ -1,5 +1,6 @@
 """What came of each run of a drill, as lines of a file that a stopped drill goes on from."""
 
+import errno
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -109,12 +110,27 @@ class Log:
         self._path = path
 
     def add(self, entry: Entry) -> None:
-        """Add a line."""
+        """Add a line, or nothing: what a full disk took of it is cut off again."""
+        line = _encode(entry) + b"\n"
         fd = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         try:
-            os.write(fd, _encode(entry) + b"\n")
+            end = os.fstat(fd).st_size
+            why = _written(fd, line)
+            if why:
+                os.ftruncate(fd, end)
+                msg = f"results {self._path} cannot be written ({why})"
+                raise UsageError(f"{msg}; mend that, then the same command goes on")
         finally:
             os.close(fd)
+
+
+def _written(fd: int, line: bytes) -> str:
+    """Why a line was not written, or not all of it; empty where it was."""
+    try:
+        count = os.write(fd, line)
+    except OSError as error:
+        return error.strerror or str(error)
+    return "" if count == len(line) else os.strerror(errno.ENOSPC)
 
 
 def mend(path: Path) -> None:

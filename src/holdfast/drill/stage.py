@@ -22,12 +22,13 @@ from holdfast.drill.trial import Setting, Trials
 from holdfast.engine.agents import Agent
 from holdfast.engine.handle import Store
 from holdfast.engine.handle import open as open_store
-from holdfast.errors import UsageError
+from holdfast.errors import StoreError, UsageError
 from holdfast.report.sizes import sizes
 
 Heard = Callable[[Result], None]
 UNSCALED_AT_ONCE = 20
 """Runs at full length mostly wait, so many of them go side by side."""
+ROOM_BYTES_MIN = 1_000_000
 _LOOK_S = 0.2
 PARTS = ("traits", "strike", "reached", "between")
 """What a class of faults has."""
@@ -152,6 +153,9 @@ class Stage:
                 )
                 with stand_in(self._cast.stubs, setting.undone):
                     yield Trials(setting, store), store
+        except (OSError, StoreError):
+            self._refuse_full()
+            raise
         finally:
             if not self._is_kept:
                 shutil.rmtree(self._work, ignore_errors=True)
@@ -193,7 +197,16 @@ class Stage:
                 trial, is_unscaled = left.get_nowait()
             except queue.Empty:
                 return
-            tell(stage.carry_out(trial, is_unscaled=is_unscaled))
+            result = stage.carry_out(trial, is_unscaled=is_unscaled)
+            if not result.is_sound:
+                self._refuse_full()
+            tell(result)
+
+    def _refuse_full(self) -> None:
+        """A drill that has no room fails by itself, which says nothing about the agent."""
+        if shutil.disk_usage(self._work).free < ROOM_BYTES_MIN:
+            msg = f"the disk that the drill works on is full ({self._work})"
+            raise UsageError(f"{msg}; free space there, or set TMPDIR to a place that has more")
 
 
 class _Teller:

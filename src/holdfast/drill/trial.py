@@ -25,11 +25,15 @@ from holdfast.engine.agents import Agent
 from holdfast.engine.handle import Store
 from holdfast.engine.handle import open as open_store
 from holdfast.engine.repair import plan_repair
-from holdfast.errors import Damaged, Escalated, HoldfastError, RunFailed
+from holdfast.errors import Damaged, Escalated, HoldfastError, RunFailed, UsageError
 from holdfast.report.sizes import added
 from holdfast.store.open import Opened
 
 REPAIRS_MAX = 2
+
+
+class BrokenFault(UsageError):
+    """A fault of the user's failed between two lives: that says nothing about the agent."""
 
 
 class Setting(msgspec.Struct, frozen=True, kw_only=True):
@@ -155,6 +159,8 @@ class Trials:
         arguments = self._set.scenario.arguments(scene.trial.case)
         try:
             value = store.keep_alive(self._set.agent, terms, scene.trial.run, (), arguments)
+        except BrokenFault:
+            raise
         except HoldfastError as error:
             return Ended(error=error, lives=started)
         return Ended(value=value, lives=started)
@@ -166,7 +172,14 @@ class Trials:
             damage = Damage(
                 store=store.path, run=scene.trial.run, reader=reader, ledger=scene.ledger
             )
-            self._set.faults[str(scene.trial.fault)]().between(damage, chance)
+            name = str(scene.trial.fault)
+            try:
+                self._set.faults[name]().between(damage, chance)
+            except HoldfastError:
+                raise
+            except Exception as error:
+                msg = f"fault {name} failed in `between`: {type(error).__name__}: {error}"
+                raise BrokenFault(msg) from error
 
     def _charge(self, scene: Scene, life: int) -> Charge:
         trial = scene.trial
