@@ -6,15 +6,18 @@ from pathlib import Path
 import pytest
 
 import holdfast
+from holdfast.clock import SystemClock
 from holdfast.engine.handle import Store
 from holdfast.engine.handle import open as open_store
+from holdfast.engine.retain import Collector
 from holdfast.policy.retention import Retention
 from holdfast.report.timeline import timeline
-from holdfast.store.gc import objects
+from holdfast.store.gc import objects, runs
 from holdfast.store.verify import verify
 from holdfast.testing.fakes import ManualClock
 
 KEPT = Retention(last=3)
+ALL_GO = Retention(runs_within=0.001)
 
 
 def blob(number: int) -> str:
@@ -332,6 +335,52 @@ def test_an_unfinished_run_goes_on_after_garbage_was_collected(store: Store) -> 
 
     assert [think.bare(turn) for turn in range(56, 60)] == store.run(stopping, id="run")
     assert is_whole(store)
+
+
+def test_rows_that_the_kept_state_still_names_stay_however_old(store: Store) -> None:
+    @holdfast.agent(checkpoint=holdfast.every(turns=2))
+    def keeper(run: holdfast.Run) -> int:
+        run.state["notes"] = {}
+        for turn in run.turns():
+            run.state["turn"] = think(turn)
+            if turn < 20:
+                note = random.Random(turn).randbytes(3000).hex()  # noqa: S311 a seed
+                run.state["notes"][f"note {turn}"] = note
+            if turn == 99:
+                break
+        return turn
+
+    store.run(keeper, id="run")
+    before = store.restore("run")[1]
+
+    assert store.gc(Retention(last=1)).rows > 30
+
+    assert before == store.restore("run")[1]
+    assert is_whole(store)
+
+
+def test_nothing_goes_of_a_run_that_somebody_took_up_since_it_was_judged(store: Store) -> None:
+    store.run(forgetful, 60, id="run")
+    opened = store.opened
+    run = opened.reader.find("run")
+    assert run is not None
+    collector = Collector(opened, KEPT, SystemClock().now())
+    whole = Collector(opened, ALL_GO, SystemClock().now() + 9)
+    before = states(store, "run")
+
+    with open_store(store.path) as other:
+        assert other.opened.leases.take(run.row.no)  # To roll it back, say, or to fork it.
+        fate = next(iter(store.plan_gc(ALL_GO).runs))
+        assert "a process works on it" in fate.why
+        assert not runs.remove(opened, run)
+        assert 0 == collector.collect().rows
+        assert [] == whole.collect().runs
+        other.opened.leases.give(run.row.no)
+    store.plan_rollback("run", to=next(iter(before))).apply()
+    late = collector.collect()
+
+    assert (0, ["run"]) == (late.rows, list(dict.fromkeys(late.passed_over)))
+    assert before == {point: store.restore(point)[1] for point in before}
 
 
 def test_a_quota_lets_the_oldest_ended_runs_go(store: Store) -> None:

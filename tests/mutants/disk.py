@@ -7,6 +7,8 @@ CONNECTION, SQLITE = "store/backends/connection.py", "store/backends/sqlite.py"
 HEADS, WRITER, COMMITTER = "store/backends/heads.py", "store/writer.py", "store/committer.py"
 LEASES, SCHEMA, HANDLE = "store/leases.py", "store/backends/schema.py", "engine/handle.py"
 GC, CHUNKS = "store/gc/objects.py", "store/chunks.py"
+PACKS, GC_ROWS = "store/backends/packs.py", "store/gc/rows.py"
+GC_RUNS, RETAINED = "store/gc/runs.py", "engine/retain.py"
 
 POWER = "tests/crash/test_power.py::test_no_acknowledged_"
 FILES = "tests/crash/test_files.py::"
@@ -97,6 +99,47 @@ DISK = [
         "a large value is removed while rows still name it",
         f"{RETAIN}test_a_value_that_is_named_between_the_marks_stays",
         (GC, "                if name not in named.names:", "                if name:"),
+    ),
+    mutant(
+        "index trusted",
+        "a pack that was read before is taken for the one that stands there now",
+        "tests/unit/store/backends/test_packs.py"
+        "::test_a_pack_that_was_written_anew_in_the_same_length_is_read_anew",
+        (
+            PACKS,
+            "            return len(body), body.read(_BEGIN)\n",
+            '            return len(body), b""\n',
+        ),
+        (
+            PACKS,
+            "known = (len(found[0]), found[0][:_BEGIN]), rows",
+            'known = (len(found[0]), b""), rows',
+        ),
+    ),
+    mutant(
+        "gc without second mark",
+        "rows are pruned of a run that somebody took up since it was judged",
+        f"{RETAIN}test_nothing_goes_of_a_run_that_somebody_took_up_since_it_was_judged",
+        (
+            GC_ROWS,
+            (
+                "        if sweep.epoch_of(link, run.row.no) != run.row.epoch"
+                " or opened.leases.is_held(run.row.no):\n            return 0\n"
+            ),
+            "",
+        ),
+    ),
+    mutant(
+        "gc without second mark",
+        "a run is removed while somebody holds it",
+        f"{RETAIN}test_nothing_goes_of_a_run_that_somebody_took_up_since_it_was_judged",
+        (GC_RUNS, "if own is None or opened.leases.is_held(row.no):", "if own is None:"),
+    ),
+    mutant(
+        "gc without second mark",
+        "old rows are pruned that the kept state still names",
+        f"{RETAIN}test_rows_that_the_kept_state_still_names_stay_however_old",
+        (RETAINED, "        found |= rows_used(reader, rows_of_one)\n", ""),
     ),
     mutant(
         "gc without second mark",

@@ -197,3 +197,22 @@ def test_a_row_that_lies_loose_before_packed_ones_is_not_taken_for_the_newest(
     assert [-1] == records.commit([append(1, journal_row(1, 2, b"another"))])
     assert [] == records.rows(row_id(1, 2), row_id(1, 2))
     records.close()
+
+
+def test_a_pack_that_was_written_anew_in_the_same_length_is_read_anew(tmp_path: Path) -> None:
+    first, last = row_id(1, 0), row_id(1, 0)
+    halves = noise(800)[:400], noise(800)[400:]
+    old, new = ([JournalRow(id=first, mac=half[:32], body=half)] for half in halves)
+    bodies = make(old), make(new)
+    assert len(bodies[0]) == len(bodies[1])
+    packs = Packs(OpenPacker())
+    link = sqlite3.connect(tmp_path / "db")
+    link.execute("CREATE TABLE pack (id INTEGER PRIMARY KEY, first INTEGER, body BLOB)")
+    link.execute("INSERT INTO pack VALUES (?,?,?)", (last, first, bodies[0]))
+
+    before = list(packs.rows(link, first, last))
+    link.execute("UPDATE pack SET body=? WHERE id=?", (bodies[1], last))
+    after = list(packs.rows(link, first, last))
+    link.close()
+
+    assert (old, new) == (before, after)
