@@ -103,16 +103,23 @@ def test_a_loop_that_ends_right_where_a_base_is_written_is_skipped_rightly(
             return turn
         raise AssertionError
 
+    def bases(id_: str) -> list[int]:
+        return [entry.turn for entry in stage.journal(id_) if isinstance(entry, Based)]
+
     stage.die(agent, id="to find where a base is due")
-    entries = stage.journal("to find where a base is due")
-    last = next(e.turn for e in entries if isinstance(e, Based)) + offset
-    seen.clear()
-    stage.die(agent)
+    due = bases("to find where a base is due")[0]
+    last = due + offset
+    for n in range(9):  # Rows hold times, so a base comes a turn earlier or later now and then.
+        run, is_dying = f"run-{n}", True
+        seen.clear()
+        stage.die(agent, id=run)
+        if bases(run)[:1] == ([] if offset < 0 else [due]):
+            break
     is_dying = False
 
-    assert last + 1 == stage.live(agent)
+    assert last + 1 == stage.live(agent, id=run)
     assert [last + 1, last + 1] == seen
-    kinds = stage.kinds()
+    kinds = stage.kinds(run)
     after = kinds[kinds.index("LoopLeft") :][:3]
     assert (["LoopLeft", "TurnEnded", "Based"] == after) is (offset == 0)
 
