@@ -2,7 +2,6 @@
 
 import errno
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -142,11 +141,10 @@ def mend(path: Path) -> None:
 def read(path: Path) -> Results:
     """The results in a file; a last line that was cut off is left out."""
     try:
-        lines = list(_entries(path))
+        whole = [each for each in path.read_bytes().splitlines(keepends=True) if each[-1:] == b"\n"]
     except OSError as error:
         raise UsageError(f"results {path} cannot be read ({error.strerror})") from error
-    except msgspec.MsgspecError as error:
-        raise UsageError(f"{path} holds no results of a drill ({error})") from error
+    lines = [_entry(path, number, line) for number, line in enumerate(whole, start=1)]
     if not lines or not isinstance(lines[0], Head):
         raise UsageError(f"{path} holds no results of a drill")
     runs = [each for each in lines if isinstance(each, Result)]
@@ -158,8 +156,12 @@ def read(path: Path) -> Results:
     )
 
 
-def _entries(path: Path) -> Iterator[Entry]:
-    data = path.read_bytes()
-    for line in data.splitlines(keepends=True):
-        if line.endswith(b"\n"):
-            yield _decoder.decode(line)
+def _entry(path: Path, number: int, line: bytes) -> Entry:
+    try:
+        found: Entry = _decoder.decode(line)
+    except msgspec.MsgspecError as error:
+        if number == 1:
+            raise UsageError(f"{path} holds no results of a drill ({error})") from error
+        msg = f"line {number} of {path} is damaged ({error})"
+        raise UsageError(f"{msg}; take it out, and the drill makes that run again") from error
+    return found
