@@ -472,6 +472,24 @@ def test_whoever_reads_a_stream_is_told_that_it_was_begun_anew(stage: Stage, mod
         assert WORDS == list(store.stream(RUN, "chat"))
 
 
+def test_a_stream_is_read_to_its_end_although_another_of_its_name_has_begun(
+    stage: Stage, model: Model
+) -> None:
+    @holdfast.agent
+    def agent(run: holdfast.Run) -> list[str]:
+        words = list(run.stream(model.go_on, "hello", every=1, name="chat"))
+        return words + list(run.stream(str.split, "and on", every=1, name="chat"))
+
+    model.dies_at = 5
+    stage.die(agent)
+    with stage.open() as store:
+        following = store.stream(RUN, "chat")
+        first = next(following)
+        assert [*WORDS, "and", "on"] == stage.live(agent)
+
+        assert WORDS == [first, *following]
+
+
 def test_of_streams_of_one_name_side_by_side_the_newest_is_read_whole(
     stage: Stage, model: Model
 ) -> None:
