@@ -16,6 +16,7 @@ BESIDE = "tests/crash/test_beside.py::"
 RECORDS = "tests/contract/test_records.py::TestSqliteRecords::"
 UNIT = "tests/unit/store/backends/"
 RETAIN = "tests/engine/test_retain.py::"
+MEANWHILE = "tests/engine/test_meanwhile.py::"
 LEASE = "tests/unit/store/test_leases.py::"
 
 DISK = [
@@ -118,16 +119,25 @@ DISK = [
     ),
     mutant(
         "gc without second mark",
-        "rows are pruned of a run that somebody took up since it was judged",
-        f"{RETAIN}test_nothing_goes_of_a_run_that_somebody_took_up_since_it_was_judged",
+        "rows are pruned of a run while somebody rolls a fork of it back",
+        f"{MEANWHILE}test_nothing_is_collected_of_a_run_while_a_fork_of_it_is_rolled_back",
         (
             GC_ROWS,
-            (
-                "        if sweep.epoch_of(link, run.row.no) != run.row.epoch"
-                " or opened.leases.is_held(run.row.no):\n            return 0\n"
-            ),
-            "",
+            "if any(opened.leases.is_held(no) for no in sweep.users(link, branch)):",
+            "if opened.leases.is_held(run.row.no):",
         ),
+    ),
+    mutant(
+        "gc without second mark",
+        "rows are pruned of a run that was forked since it was judged",
+        f"{MEANWHILE}test_a_fork_that_is_made_while_garbage_is_collected_keeps_its_state",
+        (GC_ROWS, "sweep.is_grown(link, branch, seen.branch) or ", ""),
+    ),
+    mutant(
+        "gc without second mark",
+        "rows are pruned of a point that was pinned since it was judged",
+        f"{MEANWHILE}test_what_is_pinned_while_garbage_is_collected_stays",
+        (GC_ROWS, " or not pins.read(link) <= seen.pins", ""),
     ),
     mutant(
         "gc without second mark",
