@@ -1,6 +1,7 @@
 """Measure and say what was found: `python -m bench [--quick] [SUBJECT ...]`."""
 
 import argparse
+import os
 import sys
 from collections.abc import Callable
 
@@ -93,6 +94,7 @@ def main() -> int:
 def _measure(name: str, session: Session) -> Result | None:
     """What the subject found, or None if a measured process failed; the others are still asked."""
     session.say(f"== {name} ==")
+    os.sync()  # What the subject before has left to be written would slow this one's flushes.
     try:
         return SUBJECTS[name](session)
     except child.ChildFailed as failed:
