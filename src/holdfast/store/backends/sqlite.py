@@ -217,8 +217,7 @@ class SqliteRecords(SqliteReads):
         return row.id
 
     def _next_branch(self) -> int:
-        newest = self._writer.execute("SELECT coalesce(max(no), 0) FROM branch").fetchone()[0]
-        return max(int(newest), sweep.floor(self._writer)[1]) + 1
+        return max(sweep.newest(self._writer), sweep.floor(self._writer)[1]) + 1
 
     def _insert_branch(self, branch: BranchRow) -> None:
         self._writer.execute(
