@@ -52,3 +52,28 @@ def test_a_run_grows_only_from_a_branch_that_is_there(tmp_path: Path, parent: in
         assert (2 if parent == 1 else -1) == done
         assert (parent == 1) == (records.run(b"fork") is not None)
         records.close()
+
+
+@pytest.mark.parametrize("note", [None, b"once"])
+def test_a_run_is_made_only_while_the_store_notes_what_it_relies_on(
+    tmp_path: Path, note: bytes | None
+) -> None:
+    for records in (MemoryRecords(), SqliteRecords(tmp_path, SystemClock())):
+        write = replace(create(b"a"), notes={"pruned/1": note})
+
+        assert [1 if note is None else -1] == records.commit([write])
+
+        assert (note is None) == (records.run(b"a") is not None)
+        records.close()
+
+
+def test_a_run_that_relies_on_a_note_is_made_while_it_stands(tmp_path: Path) -> None:
+    records = SqliteRecords(tmp_path, SystemClock())
+    with records.alone() as link:
+        link.execute("INSERT INTO meta VALUES ('pruned/1', ?)", (b"once",))
+
+    stale, true = ({"pruned/1": value} for value in (b"twice", b"once"))
+    done = records.commit([replace(create(b"a"), notes=notes) for notes in (stale, true)])
+
+    assert [-1, 1] == done
+    records.close()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import holdfast
-from holdfast.engine import retain
+from holdfast.engine import fork, retain
 from holdfast.engine.handle import Store
 from holdfast.policy.retention import Retention
 from holdfast.store import writer
@@ -135,6 +135,20 @@ def test_a_fork_of_what_is_kept_is_made_though_other_rows_were_collected(
     store.fork("run", at=59, new_id="fork")
 
     assert before == store.restore("fork")[1]
+
+
+def test_a_fork_of_a_run_that_nothing_was_collected_of_does_not_look_at_its_rows(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert store.gc(POINTS).rows
+    store.run(author, id="newest")
+    monkeypatch.setattr(fork, "is_there", lambda *_: False)
+
+    store.fork("newest", at=OLD, new_id="fork")
+    with pytest.raises(holdfast.UnknownCheckpoint, match="garbage collection"):
+        store.fork("run", at=59, new_id="looked at")
+
+    assert [*range(61)] == store.restart("fork")
 
 
 def test_a_run_without_what_it_goes_on_from_is_damaged_and_does_not_begin_anew(

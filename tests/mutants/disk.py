@@ -135,6 +135,12 @@ DISK = [
     ),
     mutant(
         "gc without second mark",
+        "a fork is made of what was pruned since it was read",
+        f"{MEANWHILE}test_a_fork_of_what_is_collected_before_it_is_there_is_refused",
+        (SQLITE, "sweep.noted(link, key) != value for key", "False for key"),
+    ),
+    mutant(
+        "gc without second mark",
         "rows are pruned of a point that was pinned since it was judged",
         f"{MEANWHILE}test_what_is_pinned_while_garbage_is_collected_stays",
         (GC_ROWS, " or not pins.read(link) <= seen.pins", ""),

@@ -26,8 +26,7 @@ from holdfast.model.journal import (
 )
 from holdfast.model.run import Holder, Origin, RunBody
 from holdfast.store import writer
-from holdfast.store.backends.sweep import PRUNED
-from holdfast.store.gc import runs
+from holdfast.store.backends.sweep import pruned_key
 from holdfast.store.graves import refuse_erased
 from holdfast.store.open import Opened
 from holdfast.store.reader import Placed, Reader, Run
@@ -60,9 +59,20 @@ class Cut(msgspec.Struct, frozen=True, kw_only=True):
 def fork(opened: Opened, points: Points, clock: Clock, run: Run, wanted: Fork) -> None:
     """Make the fork, in one small commit. The run itself is not touched and may be at work."""
     refuse_erased(opened.records, opened.reader.seals, wanted.id)
-    pruned = opened.records.note(PRUNED)
+    while not _is_made(opened, points, clock, run, wanted):
+        if opened.reader.find(run.body.id) is None:  # Removed or erased in this moment.
+            raise UnknownRun(run.body.id, str(opened.path))
+        if opened.reader.find(wanted.id) is not None:
+            msg = f"there is a run {wanted.id} in this store already; give the fork another id"
+            raise UsageError(msg)
+        # Else rows of its history were pruned in this moment: what it needs may be gone.
+
+
+def _is_made(opened: Opened, points: Points, clock: Clock, run: Run, wanted: Fork) -> bool:
+    """Commit the fork, if nobody removes what it grows from meanwhile."""
     cut = find_cut(opened.reader, points, run, wanted.at)
-    if pruned is not None:
+    prunings = _prunings(opened, cut.point)
+    if any(prunings.values()):
         refuse_pruned(opened, run, cut.point)
     now = clock.now()
     holder = Holder(pid=os.getpid(), host=os.uname().nodename, since=now)
@@ -88,24 +98,13 @@ def fork(opened: Opened, points: Points, clock: Clock, run: Run, wanted: Fork) -
         raise _pruned(opened, run, cut.point) from None
     forked = Forked(now, run.body.id, cut.at.id, cut.turn, delta, holder, wanted.reason)
     entries: list[Entry] = [forked, *left_open(opened.reader, cut, now)]
-    if not writer.fork(opened.committer, opened.reader.seals, body, cut.at, entries):
-        if opened.reader.find(run.body.id) is None:  # Removed or erased in this moment.
-            raise UnknownRun(run.body.id, str(opened.path))
-        msg = f"there is a run {wanted.id} in this store already; give the fork another id"
-        raise UsageError(msg)
-    if opened.records.note(PRUNED) != pruned:
-        _take_back_if_pruned(opened, run, wanted.id, cut.point)
+    return writer.fork(opened.committer, opened.reader.seals, body, cut.at, entries, notes=prunings)
 
 
-def _take_back_if_pruned(opened: Opened, run: Run, id_: str, point: Point) -> None:
-    """Remove a new fork if what it grew from was removed before it was there to need it."""
-    try:
-        refuse_pruned(opened, run, point)
-    except UnknownCheckpoint:
-        made = opened.reader.find(id_)
-        if made is not None:
-            runs.remove(opened, made)
-        raise
+def _prunings(opened: Opened, point: Point) -> dict[str, bytes | None]:
+    """What is noted of rows that were pruned in the history of a point: keys and values."""
+    keys = [pruned_key(branch.no) for branch in opened.reader.line(branch_of(point[0]))]
+    return {key: opened.records.note(key) for key in keys}
 
 
 def refuse_pruned(opened: Opened, run: Run, point: Point) -> None:

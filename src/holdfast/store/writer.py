@@ -1,7 +1,7 @@
 """The commit order of a run: create, fork, take up, append, branch off. Every write is fenced."""
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
 import msgspec
@@ -249,11 +249,18 @@ def create(committer: Committer, seals: Seals, body: RunBody, entry: Entry) -> R
 
 
 def fork(
-    committer: Committer, seals: Seals, body: RunBody, at: Placed, entries: list[Entry]
+    committer: Committer,
+    seals: Seals,
+    body: RunBody,
+    at: Placed,
+    entries: list[Entry],
+    *,
+    notes: Mapping[str, bytes | None],
 ) -> bool:
     """Make a run that grows from row `at` of another and begins with `entries`.
 
-    They are indexed in the ledger that it shares. False when the id is taken already.
+    They are indexed in the ledger that it shares. False when the id is taken already, what it
+    grows from is gone, or a note of `notes` is another by now.
     """
     kid = seals.kid(body.id)
     ledger = body.origin.ledger if body.origin is not None else 0
@@ -271,7 +278,7 @@ def fork(
 
     failpoint.reach("run.forking")
     objects = claims(committer, entries)
-    write = Create(kid=kid, build=build, intents=marks, ledger=ledger, objects=objects)
+    write = Create(kid=kid, build=build, intents=marks, ledger=ledger, objects=objects, notes=notes)
     done = committer.finish(committer.submit(write))
     failpoint.reach("run.forked")
     return done >= 0

@@ -74,6 +74,7 @@ class Create(msgspec.Struct, frozen=True, kw_only=True):
     """Make a run. `build` is given the numbers of run and branch and returns their rows.
 
     `intents` are indexed with the row in the ledger of run `ledger` (0: of the run itself).
+    `notes` are what it relies on: keys, and what `Records.note` has to say of them still.
     """
 
     kid: bytes
@@ -81,6 +82,7 @@ class Create(msgspec.Struct, frozen=True, kw_only=True):
     objects: Mapping[bytes, bytes] = {}
     intents: Sequence[bytes] = ()
     ledger: int = 0
+    notes: Mapping[str, bytes | None] = {}
 
 
 class Append(msgspec.Struct, frozen=True, kw_only=True):
@@ -129,8 +131,8 @@ class Records(Protocol):
         """Do all `writes` in one transaction.
 
         For each: the run's number (`Create`), the row's id (`Append`, `Grow`), or -1 where the
-        epoch has moved on (fenced), the place is another's, the run exists already, or the branch
-        it is to grow from is gone: that write alone did nothing.
+        epoch has moved on (fenced), the place is another's, the run exists already, the branch
+        it is to grow from is gone, or a note is another: that write alone did nothing.
         """
 
     def run(self, kid: bytes) -> RunRow | None:

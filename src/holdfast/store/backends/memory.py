@@ -167,6 +167,8 @@ class _Tables:
         run, branch, row = write.build(_next(self.runs), _next(self.branches))
         if branch.parent and branch.parent not in self.branches:
             return -1
+        if any(value is not None for value in write.notes.values()):
+            return -1
         self.runs[run.no] = replace(run, key=b"")
         if run.key:
             self.keys[run.no] = run.key

@@ -194,6 +194,8 @@ class SqliteRecords(SqliteReads):
         run, branch, row = write.build(no, self._next_branch())
         if branch.parent and not link.execute(schema.BRANCH_BY_NO, (branch.parent,)).fetchone():
             return -1  # It was to grow from a run that was removed or erased since.
+        if any(sweep.noted(link, key) != value for key, value in write.notes.items()):
+            return -1
         link.execute(schema.RUN_INSERT, (run.no, run.kid, run.epoch, run.head, run.mac, run.body))
         if run.key:
             link.execute("INSERT INTO key VALUES (?,?)", (run.no, run.key))

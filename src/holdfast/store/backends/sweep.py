@@ -14,19 +14,25 @@ from holdfast.store.backends.packs import Around, Packer
 FLOOR = "floor"
 """The key in `meta` of the highest numbers of run and branch that were ever removed."""
 
-PRUNED = "pruned"
-"""The key in `meta` of how many times rows were pruned: a point that was read may be gone since."""
+
+def pruned_key(branch: int) -> str:
+    """The key in `meta` of how many times rows of a branch were pruned.
+
+    Where there is none, every point of the branch is there; where it grew, one may be gone since.
+    """
+    return f"pruned/{branch}"
 
 
 def floor(link: sqlite3.Connection) -> tuple[int, int]:
     """The highest numbers of run and branch that were removed: they are never given again."""
-    found = _noted(link, FLOOR)
+    found = noted(link, FLOOR)
     if found is None:
         return 0, 0
     return int.from_bytes(found[:8], "big"), int.from_bytes(found[8:], "big")
 
 
-def _noted(link: sqlite3.Connection, key: str) -> bytes | None:
+def noted(link: sqlite3.Connection, key: str) -> bytes | None:
+    """What is noted under a key about the whole store; None: nothing."""
     found = link.execute("SELECT value FROM meta WHERE key=?", (key,)).fetchone()
     return found[0] if found is not None and type(found[0]) is bytes else None
 
@@ -111,6 +117,7 @@ def remove(
             low, high = row_id(branch, 0), row_id(branch + 1, 0) - 1
             link.execute("DELETE FROM j WHERE id BETWEEN ? AND ?", (low, high))
             link.execute("DELETE FROM pack WHERE id BETWEEN ? AND ?", (low, high))
+            link.execute("DELETE FROM meta WHERE key=?", (pruned_key(branch),))
         link.execute("DELETE FROM branch WHERE run=?", (no,))
         link.execute("DELETE FROM effect WHERE run=?", (no,))
         marks = ",".join("?" * len(own))  # In the ledger of the run it was forked from.
@@ -153,8 +160,9 @@ def prune(
                     raise Damaged(f"pack {last:#x}", "it does not read back as it was written")
                 count += due
         if count:
-            times = int.from_bytes(_noted(link, PRUNED) or b"", "big") + 1
-            row = (PRUNED, times.to_bytes(8, "big"))
+            key = pruned_key(branch)
+            times = int.from_bytes(noted(link, key) or b"", "big") + 1
+            row = (key, times.to_bytes(8, "big"))
             link.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", row)
     failpoint.reach("gc.pruned")
     return count
