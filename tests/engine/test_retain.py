@@ -414,6 +414,18 @@ def test_garbage_is_collected_at_close_where_the_store_was_opened_with_rules(
     assert not [each for each in caplog.records if each.levelname == "WARNING"]
 
 
+def test_a_clock_that_was_set_back_does_not_put_off_the_next_collection(tmp_path: Path) -> None:
+    rules, ahead = Retention(runs_last=1), ManualClock()
+    open_store(tmp_path / "store", retention=rules, clock=ahead).close()
+
+    with open_store(tmp_path / "store", retention=rules, clock=ManualClock(now=1.0)) as store:
+        for number in range(2):
+            store.run(forgetful, 5, id=f"run-{number}")
+
+    with open_store(tmp_path / "store") as store:
+        assert ["run-1"] == [run.id for run in store.runs()]
+
+
 def test_what_goes_wrong_in_a_collection_at_close_is_logged(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
