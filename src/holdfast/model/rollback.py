@@ -4,8 +4,6 @@ from collections.abc import Sequence
 
 import msgspec
 
-from holdfast.model.ids import Point
-
 
 class Take(msgspec.Struct, frozen=True, array_like=True):
     """An effect that a rollback takes back: its key, where its intent stands, and the way.
@@ -36,14 +34,6 @@ class Taken(msgspec.Struct, frozen=True, kw_only=True):
     how: str
     why: str = ""
     after: Sequence[str] = ()
-
-
-class Aimed(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a rollback goes: the point, its name, and the turn that ended there (-1: none)."""
-
-    name: str
-    point: Point
-    turn: int
 
 
 class Rolled(msgspec.Struct, frozen=True, kw_only=True):

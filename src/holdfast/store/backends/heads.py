@@ -17,7 +17,6 @@ from holdfast.model.ids import branch_of
 from holdfast.store.backends.place import unwritable
 
 SLOTS = 64
-HASH_BYTES = 32
 _SLOT = struct.Struct(">Q32sI")
 _NOTED = struct.Struct(">Q32s")  # A seal is shorter, and filled up with zeros.
 _SLOT_BYTES = 64
