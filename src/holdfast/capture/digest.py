@@ -22,6 +22,7 @@ from holdfast.capture.fixed import BASIC, Value, is_fixed
 from holdfast.capture.hashes import GROUP, DictCache, ListCache, buckets_for, hash_groups
 from holdfast.capture.node import KINDS, LOOSE, Tracker, step
 from holdfast.capture.packable import is_packable
+from holdfast.capture.shadow import Shadows
 from holdfast.capture.tracked import TrackedDict, TrackedList
 from holdfast.store.codec import values
 from holdfast.store.codec.vault import guard, vault
@@ -81,27 +82,29 @@ def _hash_tracked(value: Value) -> tuple[bytes, bool]:
         if known is not None and known.root is not None:
             return known.root, True
         if len(value) > GROUP:
-            return _hash_list_cached(value) if is_list else _hash_dict_cached(value)
-        found, is_stable = _hash_list(value) if is_list else _hash_dict(value)
+            hash_cached = _hash_list_cached if is_list else _hash_dict_cached
+            return hash_cached(value, tracker.shadows)
+        hash_kind = _hash_list if is_list else _hash_dict
+        found, is_stable = hash_kind(value, tracker.shadows)
         value.hf_hash = found if is_stable else None
         return found, is_stable
 
 
-def _hash_list(items: list[Any]) -> tuple[bytes, bool]:
+def _hash_list(items: list[Any], shadows: Shadows | None = None) -> tuple[bytes, bool]:
     length = len(items)
     if length <= GROUP:
-        tokens, is_stable = _tokens(items)
+        tokens, is_stable = _tokens(items, shadows)
         return sha256(b"l" + _packed(tokens)).digest(), is_stable
-    groups = [_hash_group(items, group) for group in range(-(-length // GROUP))]
+    groups = [_hash_group(items, shadows, group) for group in range(-(-length // GROUP))]
     return _hash_all(b"L", groups, length)
 
 
-def _hash_group(items: list[Any], group: int) -> tuple[bytes, bool]:
+def _hash_group(items: list[Any], shadows: Shadows | None, group: int) -> tuple[bytes, bool]:
     part = items[group * GROUP : (group + 1) * GROUP]
     packed = _packed(part) if BASIC.issuperset(map(type, part)) else _packed_digests(part)
     if packed is not None:
         return sha256(packed).digest(), True
-    tokens, is_stable = _tokens(part)
+    tokens, is_stable = _tokens(part, shadows)
     return sha256(_packed(tokens)).digest(), is_stable
 
 
@@ -128,7 +131,7 @@ def _hash_all(kind: bytes, groups: list[tuple[bytes, bool]], length: int) -> tup
     return found, all(is_stable for _, is_stable in groups)
 
 
-def _hash_list_cached(items: TrackedList) -> tuple[bytes, bool]:
+def _hash_list_cached(items: TrackedList, shadows: Shadows) -> tuple[bytes, bool]:
     cache = items.hf_hash
     if not isinstance(cache, ListCache):
         cache = items.hf_hash = ListCache()
@@ -138,7 +141,7 @@ def _hash_list_cached(items: TrackedList) -> tuple[bytes, bool]:
         cache.children_stale.clear()
     length = len(items)
     count = -(-length // GROUP)
-    return cache.complete(b"L", count, length, partial(_hash_group, items))
+    return cache.complete(b"L", count, length, partial(_hash_group, items, shadows))
 
 
 def _places_of(items: TrackedList, wanted: set[int]) -> Iterable[int]:
@@ -155,7 +158,7 @@ def _places_of(items: TrackedList, wanted: set[int]) -> Iterable[int]:
                     return
 
 
-def _hash_dict(mapping: dict[Any, Any]) -> tuple[bytes, bool]:
+def _hash_dict(mapping: dict[Any, Any], shadows: Shadows | None = None) -> tuple[bytes, bool]:
     length = len(mapping)
     if length <= GROUP:
         if _TEXT.issuperset(map(type, mapping)) and BASIC.issuperset(map(type, mapping.values())):
@@ -163,12 +166,13 @@ def _hash_dict(mapping: dict[Any, Any]) -> tuple[bytes, bool]:
             data = _quick([*names, *map(mapping.__getitem__, names)])
             if data is not None:
                 return sha256(b"d" + data).digest(), True
-        packed, is_stable = _bucket(mapping, mapping)
+        packed, is_stable = _bucket(mapping, mapping, shadows)
         return sha256(b"d" + packed).digest(), is_stable
-    return _hash_all(b"D", [_hash_bucket(mapping, keys) for keys in _members(mapping)], length)
+    groups = [_hash_bucket(mapping, keys, shadows) for keys in _members(mapping)]
+    return _hash_all(b"D", groups, length)
 
 
-def _hash_dict_cached(mapping: TrackedDict) -> tuple[bytes, bool]:
+def _hash_dict_cached(mapping: TrackedDict, shadows: Shadows) -> tuple[bytes, bool]:
     cache = mapping.hf_hash
     if not isinstance(cache, DictCache):
         cache = mapping.hf_hash = DictCache()
@@ -182,7 +186,7 @@ def _hash_dict_cached(mapping: TrackedDict) -> tuple[bytes, bool]:
     cache.children_stale.clear()
     members, length = cache.members, len(mapping)
     return cache.complete(
-        b"D", count, length, lambda bucket: _hash_bucket(mapping, members[bucket])
+        b"D", count, length, lambda bucket: _hash_bucket(mapping, members[bucket], shadows)
     )
 
 
@@ -214,31 +218,40 @@ def _bucket_of(key: object, count: int) -> int:
     return crc32(_packed(_tokens((key,))[0])) % count
 
 
-def _hash_bucket(mapping: dict[Any, Any], keys: Iterable[object]) -> tuple[bytes, bool]:
-    packed, is_stable = _bucket(mapping, keys)
+def _hash_bucket(
+    mapping: dict[Any, Any], keys: Iterable[object], shadows: Shadows | None
+) -> tuple[bytes, bool]:
+    packed, is_stable = _bucket(mapping, keys, shadows)
     return sha256(packed).digest(), is_stable
 
 
-def _bucket(mapping: dict[Any, Any], keys: Iterable[Any]) -> tuple[bytes, bool]:
+def _bucket(
+    mapping: dict[Any, Any], keys: Iterable[Any], shadows: Shadows | None
+) -> tuple[bytes, bool]:
     """Pack the keys, sorted, and then their values."""
     names = list(keys)
     if _TEXT.issuperset(map(type, names)):
         names.sort()
         found = [mapping[name] for name in names]
-        tokens, is_stable = (found, True) if BASIC.issuperset(map(type, found)) else _tokens(found)
+        tokens, is_stable = found, True
+        if not BASIC.issuperset(map(type, found)):
+            tokens, is_stable = _tokens(found, shadows)
         data = _quick(names + tokens)
         if data is not None:
             return data, is_stable
         if not any(map(_holds_secret, names)):
             return _careful(names + tokens), is_stable
     rows = sorted(((_packed(_tokens((name,))[0]), name) for name in names), key=itemgetter(0))
-    tokens, is_stable = _tokens([mapping[name] for _, name in rows])
+    tokens, is_stable = _tokens([mapping[name] for _, name in rows], shadows)
     # A number first tells these bytes from those of keys that are all text.
     return _packed([0, *(packed for packed, _ in rows), *tokens]), is_stable
 
 
-def _tokens(items: Iterable[Any]) -> tuple[list[Any], bool]:
-    """Give what stands for each item in the hashed bytes, and whether all of it stays true."""
+def _tokens(items: Iterable[Any], shadows: Shadows | None = None) -> tuple[list[Any], bool]:
+    """Give what stands for each item in the hashed bytes, and whether all of it stays true.
+
+    With `shadows`, an item that may change in place is encoded only if it did.
+    """
     tokens = []
     is_stable = True
     for item in items:
@@ -251,9 +264,12 @@ def _tokens(items: Iterable[Any]) -> tuple[list[Any], bool]:
             found, is_item_stable = hash_kind(item)
             tokens.append(Ext(_DIGEST, found))
             is_stable = is_stable and is_item_stable
-        else:
+        elif shadows is None or is_fixed(item):
             tokens.append(Ext(_CANONICAL, values.canonical(item, path="")))
             is_stable = is_stable and is_fixed(item)
+        else:
+            tokens.append(Ext(_CANONICAL, shadows.canonical(item)))
+            is_stable = False
     return tokens, is_stable
 
 

@@ -2,10 +2,12 @@
 
 import datetime as dt
 import sys
+from collections.abc import Callable
 from dataclasses import fields
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
+from functools import lru_cache
 from pathlib import PosixPath, PurePosixPath
 from types import EllipsisType
 from typing import Any, TypeAlias
@@ -55,7 +57,7 @@ def is_fixed(value: object) -> bool:
     return _is_numpy_scalar(value)
 
 
-def _frozen_fields(kind: type) -> tuple[str, ...] | None:
+def _find_frozen_fields(kind: type) -> tuple[str, ...] | None:
     """Give the field names of a frozen dataclass or struct; None for any other class."""
     parameters = getattr(kind, "__dataclass_params__", None)
     if parameters is not None and parameters.frozen:
@@ -63,6 +65,11 @@ def _frozen_fields(kind: type) -> tuple[str, ...] | None:
     if issubclass(kind, msgspec.Struct) and kind.__struct_config__.frozen:
         return kind.__struct_fields__
     return None
+
+
+_frozen_fields: Callable[[type], tuple[str, ...] | None] = lru_cache(maxsize=256)(
+    _find_frozen_fields
+)
 
 
 def _is_numpy_scalar(value: object) -> bool:

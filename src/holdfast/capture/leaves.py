@@ -2,12 +2,13 @@
 
 import gc
 from collections.abc import Iterator
-from hashlib import sha256
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from holdfast import errors
 from holdfast.capture.fixed import Value
 from holdfast.capture.node import KINDS, Node, Tracker, entries, may_change, step, where
+from holdfast.capture.shadow import Shadows
 from holdfast.store.codec import values
 
 _TRANSPARENT: Final = frozenset({dict, list, tuple, set, frozenset})
@@ -26,12 +27,22 @@ class Saved(NamedTuple):
     digest: bytes
 
 
-class Now(NamedTuple):
-    """A leaf as it is at this save."""
+class Now:
+    """A leaf as it is at this save, at the first place where it was found."""
 
-    leaf: object
-    data: bytes
-    digest: bytes
+    __slots__ = ("_data", "_holder", "_place", "digest", "leaf")
+
+    def __init__(self, leaf: object, holder: Node, place: object, shadows: Shadows) -> None:
+        self.leaf, self._holder, self._place = leaf, holder, place
+        self._data: bytes | None = None
+        self.digest = shadows.digest(leaf, self.data)
+
+    def data(self) -> bytes:
+        """Give what the codec makes of the leaf."""
+        if self._data is None:
+            path = partial(_path, self._holder, self._place)
+            self._data = values.encode(self.leaf, path=path)
+        return self._data
 
 
 class Leaves:
@@ -67,10 +78,10 @@ class Leaves:
     ) -> None:
         now = found.get(id(leaf))
         if now is None:
-            now = found[id(leaf)] = see(leaf, holder, place)
+            now = found[id(leaf)] = see(leaf, holder, place, tracker.shadows)
         if self.unchanged(now, tracker.floor) is None:
             if _holds_tracked(leaf):
-                path = where(holder) + step(place)
+                path = _path(holder, place)
                 raise errors.NotStorable(path, type(leaf).__name__, _WHY_HOLDING)
             if holder.hf_node >= tracker.floor:
                 mark_place(tracker, holder, place)
@@ -105,12 +116,15 @@ def mark_place(tracker: Tracker, holder: Value, place: Value) -> None:
         holder.hf_note(tracker, place, place + 1, 1)
 
 
-def see(leaf: object, holder: Node, place: object) -> Now:
-    """Encode a leaf; raise `NotStorable` or `ChangedOutside`, naming its place, if it cannot be."""
+def see(leaf: object, holder: Node, place: object, shadows: Shadows) -> Now:
+    """Look at a leaf; `NotStorable` or `ChangedOutside`, with its place, if it cannot be saved."""
     if type(leaf) is dict or type(leaf) is list:
         raise errors.ChangedOutside(where(holder))  # set without the methods of its container
-    data = values.encode(leaf, path=lambda: where(holder) + step(place))
-    return Now(leaf, data, sha256(data).digest())
+    return Now(leaf, holder, place, shadows)
+
+
+def _path(holder: Node, place: object) -> str:
+    return where(holder) + step(place)
 
 
 def _holds_tracked(leaf: object) -> bool:

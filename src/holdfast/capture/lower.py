@@ -215,7 +215,7 @@ class Lowering:
             raise errors.ChangedOutside(self._place_of(leaf))
         self.leaves_written[id(leaf)] = self.next
         self.next += 1
-        return Ext(wire.LEAF, self._kept(now.data))
+        return Ext(wire.LEAF, self._kept(now.data()))
 
     def _place_of(self, value: object) -> str:
         return path_below(self._root, value) or "a removed part of the state"

@@ -9,6 +9,7 @@ from weakref import ref
 from holdfast import errors
 from holdfast.capture.fixed import BASIC, Value, is_fixed
 from holdfast.capture.hashes import Cache
+from holdfast.capture.shadow import Shadows
 from holdfast.capture.watch import Originals, Watch
 
 inside: ContextVar[str | None] = ContextVar("holdfast_inside", default=None)
@@ -59,6 +60,7 @@ class Tracker:
         self.holders: dict[int, ref[Node]] = {}  # containers with leaves that may change in place
         self.suspects: list[ref[Node]] = []  # containers in which a cycle may have been closed
         self.originals = Originals()
+        self.shadows = Shadows()
 
 
 LOOSE: Final = Tracker()

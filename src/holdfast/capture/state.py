@@ -89,6 +89,7 @@ class State:
             if secrets != self._hashed_with:
                 self._hashed_with = secrets
                 forget_digests(self.root)
+                self._tracker.shadows.forget()
 
     def end(self, run: str) -> None:
         """The run has ended here: from now on, changes are refused; reading goes on."""
@@ -175,6 +176,7 @@ class State:
             node.hf_mark = None
         tracker.dirty.clear()
         self._leaves.keep(seen, lowering.leaves_written)
+        tracker.shadows.keep(seen)
         return data
 
     def _write_delta(self, held: set[int] | None) -> bytes | None:
@@ -199,6 +201,7 @@ class State:
         tracker.dirty = [] if held is None else [n for n in tracker.dirty if n.hf_mark is not None]
         if seen or self._leaves.saved:
             self._leaves.keep(seen, lowering.leaves_written)
+            tracker.shadows.keep(seen)
         return data
 
     def _remember(self, lowering: Lowering, first: int) -> None:
@@ -357,6 +360,6 @@ def _saved_leaves(lift: LiveLift, tracker: Tracker) -> dict[int, Saved]:
             continue
         for place, leaf in changeable(holder):
             if id(leaf) in numbers and type(leaf) is not Lost:
-                now = see(leaf, holder, place)
+                now = see(leaf, holder, place, tracker.shadows)
                 saved[id(leaf)] = Saved(leaf, numbers[id(leaf)], now.digest)
     return saved

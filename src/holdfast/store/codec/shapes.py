@@ -34,13 +34,24 @@ MIGRATE: Final = (
 Taken = tuple[object, dict[str, object] | None]
 
 
+class _Unset(enum.Enum):
+    """Stands for the value of a field that has none."""
+
+    UNSET = enum.auto()
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """What kind of class this is: `take` gives fields and rest, `make` the instance again."""
+    """What kind of class this is: `take` gives fields and rest, `make` the instance again.
+
+    `holds` gives all that `take` looks at: while that is the same, so is what it gives. None where
+    nobody can say.
+    """
 
     take: Callable[[Any], Taken]
     make: Callable[[type[Any], Any, Any], object]
     has_fields: bool = True
+    holds: Callable[[Any], list[Any]] | None = None
 
 
 def shape_of(cls: type) -> Shape | None:
@@ -164,6 +175,34 @@ def _make_dataclass(cls: type[Any], fields: Mapping[str, Any], _rest: object) ->
     return value
 
 
+def _find_names(cls: type[Any]) -> tuple[str, ...]:
+    """The names of all fields of a dataclass or struct, and of what else it has slots for."""
+    if issubclass(cls, msgspec.Struct):
+        fields = cls.__struct_fields__
+    else:
+        fields = tuple(field.name for field in dataclasses.fields(cls))
+    return *fields, *(name for name in slots_of(cls) if name not in fields)
+
+
+_names_of: Callable[[type], tuple[str, ...]] = functools.lru_cache(maxsize=256)(_find_names)
+
+
+def _held_by_fields(value: Any) -> list[Any]:  # noqa: ANN401 -- any dataclass or struct
+    held = [getattr(value, name, _Unset.UNSET) for name in _names_of(type(value))]
+    return [*held, *getattr(value, "__dict__", ())]
+
+
+def _held_by_pydantic(model: Any) -> list[Any]:  # noqa: ANN401 -- any Pydantic model
+    held = model.__dict__
+    return [
+        *held,
+        *held.values(),
+        model.__pydantic_fields_set__,
+        model.__pydantic_extra__,
+        model.__pydantic_private__,
+    ]
+
+
 def _take_pydantic(model: Any) -> Taken:  # noqa: ANN401 -- any Pydantic model
     held = model.__dict__
     fields = {name: held[name] for name in type(model).__pydantic_fields__ if name in held}
@@ -249,7 +288,7 @@ def _same(value: object) -> object:
 _TAKES_FIELDS = "default_factory_takes_validated_data"
 _ENUM = Shape(take=_take_enum, make=_make_enum)
 _FLAG = Shape(take=_take_flag, make=_make_flag)
-_NAMED_TUPLE = Shape(take=_take_named_tuple, make=_make_named_tuple)
-_STRUCT = Shape(take=_take_struct, make=_make_struct)
-_DATACLASS = Shape(take=_take_dataclass, make=_make_dataclass)
-_PYDANTIC = Shape(take=_take_pydantic, make=_make_pydantic)
+_NAMED_TUPLE = Shape(take=_take_named_tuple, make=_make_named_tuple, holds=list)
+_STRUCT = Shape(take=_take_struct, make=_make_struct, holds=_held_by_fields)
+_DATACLASS = Shape(take=_take_dataclass, make=_make_dataclass, holds=_held_by_fields)
+_PYDANTIC = Shape(take=_take_pydantic, make=_make_pydantic, holds=_held_by_pydantic)
