@@ -1,12 +1,12 @@
 """Leaves that may change in place: each save compares them with what was saved."""
 
 import gc
-from collections.abc import Iterator
-from functools import partial
+from collections.abc import Callable, Container, Iterator
+from functools import lru_cache, partial
 from typing import Any, Final, NamedTuple
 
 from holdfast import errors
-from holdfast.capture.fixed import Value
+from holdfast.capture.fixed import BASIC, Value
 from holdfast.capture.node import KINDS, Node, Tracker, entries, may_change, step, where
 from holdfast.capture.shadow import Shadows
 from holdfast.store.codec import values
@@ -129,22 +129,28 @@ def _path(holder: Node, place: object) -> str:
 
 def _holds_tracked(leaf: object) -> bool:
     """Say whether a tracked container stands somewhere inside `leaf`."""
-    return any(type(item) in KINDS for item in within(leaf))
+    return any(type(item) in KINDS for item in within(leaf, but=BASIC))
 
 
-def within(leaf: object) -> Iterator[object]:
-    """Give what stands inside `leaf`, each thing once, as far as the codec stores it in parts."""
+def within(leaf: object, but: Container[object] = ()) -> Iterator[object]:
+    """Give what stands inside `leaf`, each thing once, as far as the codec stores it in parts.
+
+    All `but` what is of these classes, in which nothing stands.
+    """
     seen: set[int] = {id(leaf)}
     stack: list[object] = [leaf]
     while stack:
         for item in gc.get_referents(stack.pop()):
-            if id(item) not in seen:
+            if type(item) not in but and id(item) not in seen:
                 seen.add(id(item))
                 yield item
                 if _is_transparent(type(item)):
                     stack.append(item)
 
 
-def _is_transparent(kind: type) -> bool:
+def _look_through(kind: type) -> bool:
     """Say whether the codec stores what is inside an object of this class part by part."""
     return kind in _TRANSPARENT or any(hasattr(kind, name) for name in _FIELDS)
+
+
+_is_transparent: Callable[[type], bool] = lru_cache(maxsize=256)(_look_through)

@@ -115,7 +115,7 @@ class _Walk:
     def refuse_shared(self) -> None:
         """Refuse a container that stands inside a leaf as well as beside it."""
         for leaf, path in self._leaves:
-            if any(id(item) in self.met for item in within(leaf)):
+            if any(id(item) in self.met for item in within(leaf, but=BASIC)):
                 raise NotStorable(path, type(leaf).__name__, _WHY_SHARED)
 
     def _twin(self, value: Value, standing: Value) -> Value:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from holdfast.capture.fixed import is_fixed
+from holdfast.capture.leaves import within
 from holdfast.capture.state import State
 from holdfast.capture.tracked import track
 from holdfast.store.codec import values
@@ -135,3 +136,10 @@ def test_a_leaf_that_left_the_state_is_no_longer_looked_at() -> None:
     note.tags.append(object())  # type: ignore[arg-type]
 
     assert state.delta() is None
+
+
+def test_everything_inside_a_leaf_is_found_unless_it_is_not_asked_for() -> None:
+    note = Note(["a", "b"])
+
+    assert {"a", "b"} <= {item for item in within(note) if isinstance(item, str)}
+    assert [note.tags] == [item for item in within(note, but={str}) if isinstance(item, list | str)]
