@@ -87,7 +87,8 @@ def test_each_commands_help_has_an_example_and_its_exit_statuses(
         (("--store", "x"), "--store goes after the command: `holdfast COMMAND --store …`\n"),
         (("--deep", "verify"), "--deep goes after the command: `holdfast verify --deep …`\n"),
         (("runs", "--limit", "0"), "limit"),
-        (("runs", "-o", "yaml"), "yaml"),
+        (("runs", "-o", "yaml"), "'-o': 'yaml' is not one of 'table', 'json', 'jsonl'"),
+        (("drill",), "Missing command"),
     ],
 )
 def test_a_misspelt_command_line_is_a_usage_error_with_a_hint(
@@ -140,6 +141,26 @@ def test_an_unexpected_error_is_one_line_unless_its_traceback_is_asked_for(
     assert "error: unexpected KeyError: 'lost'" in err
     assert "HOLDFAST_TRACEBACK=1" in err
     assert bool(wish) == ("Traceback" in err)
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_stream_that_was_closed_is_nobody_and_the_command_is_carried_out(
+    shop: Shop, closed: str
+) -> None:
+    """A service manager or a script may close them; a run must not end by what it would say."""
+    command = f"'{sys.executable}' -m holdfast run shop:payer --id r --input '[\"o-1\"]' {closed}"
+    done = subprocess.run(
+        ["sh", "-c", command],
+        cwd=shop.folder,
+        env=shop.environment({}),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    told = shop("show", "r", "-o", "json").data["run"]
+    assert (0, "", "finished") == (done.returncode, done.stderr, told["status"])
+    assert 0 == shop("verify").status
 
 
 def test_a_full_disk_under_the_output_is_told_as_what_it_is(history: Shop) -> None:

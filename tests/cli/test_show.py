@@ -120,6 +120,24 @@ def test_what_an_agent_recorded_cannot_steer_the_terminal(shop: Shop) -> None:
     assert "gone" in done.out
 
 
+def test_the_words_of_an_error_cannot_steer_the_terminal_behind_a_pipe(shop: Shop) -> None:
+    shop.put("rude.py", RUDE)
+    shop("run", "rude:agent", "--id", "r")
+
+    done = shop("show", "r", "--trace")
+
+    assert "\x1b" not in done.out
+    assert "\nValueError: \\x1b[2Jgone\n" in done.out
+
+
+RUDE = r"""
+import holdfast
+
+@holdfast.agent
+def agent(run):
+    raise ValueError("\x1b[2Jgone")
+"""
+
 FAMILY = """
 import holdfast
 

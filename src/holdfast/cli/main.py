@@ -8,6 +8,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 from keyword import iskeyword
+from pathlib import Path
 from typing import Annotated, Any, TextIO
 
 import typer
@@ -85,6 +86,8 @@ EXIT_BROKEN_PIPE = 141
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """What a file says that results are printed into; the store has errors of its own."""
 PROGRAM = "holdfast"
+PYDANTIC = "Value error, "
+"""What some versions of typer put before the words of a refused choice."""
 TRACEBACK = "HOLDFAST_TRACEBACK"
 KEY = "HOLDFAST_KEY"
 COMPLETE = "_HOLDFAST_COMPLETE"
@@ -103,11 +106,23 @@ class Commands(TyperGroup):
 def main(args: Sequence[str] | None = None) -> int:
     """Run a command line; returns the exit status."""
     words = sys.argv[1:] if args is None else list(args)
+    _fill_closed()
     try:
         return _told(words)
     except BrokenPipeError:
         _forget(sys.stdout, sys.stderr)  # Whoever read what we said has seen enough.
         return EXIT_BROKEN_PIPE
+
+
+def _fill_closed() -> None:
+    """Give a stream that was closed for us (`>&-`) to nobody.
+
+    Each takes the number of the one that is missing, so that no file of a store gets it, which
+    whatever is printed would go into.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115 for good
 
 
 def _forget(*streams: TextIO) -> None:
@@ -217,6 +232,7 @@ def _explain(error: Exception, words: Sequence[str]) -> int:
         context = getattr(error, "ctx", None)
         path = PROGRAM if context is None else context.command_path
         said = (path == PROGRAM and _place_of(error, words)) or error.format_message()
+        said = said.replace(PYDANTIC, "")
         tell(f"error: {said}\n`{path} --help` shows how it is used")
         return error.exit_code
     if isinstance(error, errors.HoldfastError):

@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Generic, ParamSpec, TypeVar
 
-from holdfast.engine.question import Shape, signature_of
+from holdfast.engine.question import OBJECTS, Shape, signature_of
 from holdfast.errors import UnknownAgent, UsageError
 from holdfast.model.cadence import Pace
 from holdfast.model.ids import MAIN, module_of
@@ -83,6 +83,13 @@ def find(name: str, module: str, modules: frozenset[str] | None = None) -> Agent
     raise UnknownAgent(f"{module}:{name}", why)
 
 
+def refuse_no_agent(taker: str, given: object) -> None:
+    """Raise where something is no agent that has to be one."""
+    if not isinstance(given, Agent):
+        kind = type(given).__name__
+        raise UsageError(f"{taker} takes an agent, not {kind}; decorate it with @holdfast.agent")
+
+
 def known(name: str, module: str) -> Agent[..., Any] | None:
     """The same, or None where this process declares no such agent."""
     try:
@@ -102,6 +109,12 @@ def _after_run(name: str, fn: Callable[..., Any]) -> Callable[..., Any]:
     )
     if not parameters or parameters[0].kind not in positional:
         msg = f"agent {name} takes no run: its first parameter is the run, `run: holdfast.Run`"
+        raise UsageError(msg)
+    if parameters[0].name in OBJECTS:
+        msg = (
+            f"agent {name} is a method: an agent takes the run first; write it as a function "
+            "that makes the object, and keep what it holds with run.attach"
+        )
         raise UsageError(msg)
 
     def stand_in() -> None:

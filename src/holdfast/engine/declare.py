@@ -94,7 +94,7 @@ def agent(
     pace = pace_of(checkpoint, snapshot, durability)
 
     def declare(fn: Callable[..., Any]) -> Agent[..., Any]:
-        _refuse_generator("agent", fn)
+        _check_function("agent", fn)
         made: Agent[..., Any] = Agent(
             fn,
             version=version,
@@ -142,7 +142,7 @@ def step(
     named = _classes("raises", raises)
 
     def declare(fn: Callable[..., Any]) -> Callable[..., Any]:
-        _refuse_generator("step", fn)
+        _check_function("step", fn)
         spec = StepSpec(
             fn=fn,
             shape=Shape(name_of(fn), fn, _names(ignore)),
@@ -208,7 +208,7 @@ def effect(
     declined = _classes("not_done", not_done)
 
     def declare(fn: Callable[..., Any]) -> Callable[..., Any]:
-        _refuse_generator("effect", fn)
+        _check_function("effect", fn)
         shape = Shape(name_of(fn), fn, _names(ignore))
         shape.check("key", frozenset(_names(key)))
         if limit_s is not None and not idempotent:
@@ -341,13 +341,28 @@ def _allow_outside(name: str, *, is_effect: bool) -> None:
         )
 
 
-def _refuse_generator(kind: str, fn: Callable[..., Any]) -> None:
+def _check_function(kind: str, fn: Callable[..., Any]) -> None:
+    """Refuse at its line what is no function, or one that is something else already."""
+    if isinstance(fn, (staticmethod, classmethod)):
+        above = type(fn).__name__
+        raise UsageError(f"@{kind} takes the function itself; write @{above} above it, not below")
     if not callable(fn):
         msg = f"@{kind} takes a function, not {type(fn).__name__}"
         raise UsageError(msg)
+    if isinstance(fn, Agent) or (kind == "agent" and _is_recorded(fn)):
+        was = "an agent" if isinstance(fn, Agent) else "a step or effect"
+        raise UsageError(f"{name_of(fn)} is {was} already; take one of the two decorators away")
     if inspect.isgeneratorfunction(fn) or inspect.isasyncgenfunction(fn):
-        msg = f"{kind} {name_of(fn)} is a generator; return the whole answer instead"
+        stream = f", or record it undecorated as it comes: run.stream({name_of(fn)}, ...)"
+        so = "" if kind != "step" else stream
+        msg = f"{kind} {name_of(fn)} is a generator; return the whole answer instead{so}"
         raise UsageError(msg)
+
+
+def _is_recorded(fn: Callable[..., Any]) -> bool:
+    """Whether this is what `_recorded` made, not a wrapper that copied its attributes."""
+    bare = getattr(fn, "bare", None)
+    return bare is not None and getattr(fn, "__wrapped__", None) is bare
 
 
 def _names(names: str | Iterable[str]) -> tuple[str, ...]:

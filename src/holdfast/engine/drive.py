@@ -122,7 +122,10 @@ def _invoke(wait: Invoke) -> object:
         context.frame.reset(here)
     if isinstance(result, CoroutineType):
         result.close()
-        msg = f"{wait.frame.function} is asynchronous and was called from synchronous code"
+        msg = (
+            f"{wait.frame.function} gave back a coroutine, which nobody awaits here; "
+            "write it with `async def`, and await it in an async agent"
+        )
         raise UsageError(msg)
     return result
 

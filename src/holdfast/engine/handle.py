@@ -343,10 +343,7 @@ class Store(Verbs):
         kwargs: dict[str, Any],
         pace: Pace | None = None,
     ) -> Order:
-        if not isinstance(agent, Agent):
-            kind = type(agent).__name__
-            msg = f"store.run takes an agent, not {kind}; decorate it with @holdfast.agent"
-            raise UsageError(msg)
+        agents.refuse_no_agent("store.run", agent)
         self._refuse_if_closed()
         if id_ is None:
             id_ = self._lives.new_id(agent.name.rpartition(".")[2])

@@ -17,6 +17,7 @@ from holdfast.model.journal import Asked
 from holdfast.store.codec.veil import redact
 
 KEY = "idempotency_key"
+OBJECTS = ("self", "cls")
 DIGEST_BYTES = 16
 _STEADY = (str, int, float, bool, bytes, type(None), TrackedDict, TrackedList)
 
@@ -102,8 +103,11 @@ class Shape:
         """The digest of an argument; what cannot be stored is named by its place in the state."""
         try:
             return digest(value, path=f"{self.name}({name})")
-        except NotStorable:
+        except NotStorable as refused:
             place = where(value)
+            if name in OBJECTS:
+                why = f"it is the object of a method; say ignore={name!r} where that is declared"
+                raise NotStorable(refused.path, refused.type_name, why) from None
             if not place.startswith("state"):
                 raise
             return digest(value, path=place)

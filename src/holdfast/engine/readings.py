@@ -46,16 +46,17 @@ class Readings:
         self._refuse_if_closed()
         return self._info(self._found(id))
 
-    def runs(self, *, limit: int = 50, status: Status | str | None = None) -> list[RunInfo]:
-        """Runs, newest first."""
+    def runs(self, *, limit: int | None = 50, status: Status | str | None = None) -> list[RunInfo]:
+        """Runs, newest first; at most `limit`, None for all of them."""
         self._refuse_if_closed()
-        wanted = Status(status) if status is not None else None
+        wanted = None if status is None else _status_named(status)
+        _check_limit(limit)
         return steadily(lambda: self._runs(limit, wanted))
 
-    def _runs(self, limit: int, wanted: Status | None) -> list[RunInfo]:
+    def _runs(self, limit: int | None, wanted: Status | None) -> list[RunInfo]:
         found: list[RunInfo] = []
         for run in self._opened.reader.runs():
-            if len(found) >= limit:
+            if limit is not None and len(found) >= limit:
                 break
             if wanted is None or run.body.status is wanted:
                 found.append(self._info(run))
@@ -156,3 +157,17 @@ def _named(checkpoint: "str | Checkpoint") -> str:
         return name
     msg = f"a point is named by its id, as run@turn or by the run's id, not by {checkpoint!r}"
     raise UsageError(msg)
+
+
+def _check_limit(limit: object) -> None:
+    if limit is not None and not (isinstance(limit, int) and limit >= 0):
+        raise UsageError(f"limit= takes a whole number from 0 on, or None, not {limit!r:.80}")
+
+
+def _status_named(word: Status | str) -> Status:
+    try:
+        return Status(word)
+    except ValueError:
+        known = ", ".join(Status).replace("running", "running (also interrupted ones)")
+        msg = f"status= takes one of {known}, not {word!r:.80}"
+        raise UsageError(msg) from None

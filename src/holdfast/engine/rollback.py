@@ -60,7 +60,7 @@ class Rollbacks:
         if run.body.status is Status.ROLLING_BACK:
             return self._rest_of_retakes(run) if self._retakes.is_cut(run) else self._rest(run)
         if to is None:
-            msg = "say where to: a checkpoint, a turn, newest-valid or before:KEY"
+            msg = "say where to: a checkpoint, a turn, newest-valid, before:KEY, or start"
             raise UsageError(msg)
         if only is not None and not only:
             msg = "only= names no section; leave it out to go back with all of them"

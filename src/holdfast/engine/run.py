@@ -29,7 +29,7 @@ from holdfast.engine.question import Shape, name_of, unfold
 from holdfast.engine.save import save
 from holdfast.engine.session import Frame, Session
 from holdfast.engine.turns import Loops, Turns
-from holdfast.errors import StateReplaced
+from holdfast.errors import StateReplaced, UsageError
 from holdfast.model.journal import Usage
 from holdfast.model.limits import Retry
 from holdfast.model.sections import Part
@@ -122,6 +122,8 @@ class Run:
     def call(self, fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Record a call of an undecorated function as a step (awaitable if `fn` is async)."""
         target, values, options = unfold(fn, args, kwargs)
+        if not callable(target):
+            raise UsageError(f"run.call takes a function and its arguments, not {target!r:.80}")
         name = name_of(target)
         spec = StepSpec(fn=target, shape=Shape(name, target))
         recorded = ask(spec, self._here(name), values, options)

@@ -343,6 +343,8 @@ class Verbs(Readings):
         is_revived: bool,
     ) -> Order:
         self._refuse_if_closed()
+        if agent is not None:
+            agents.refuse_no_agent("store.restart(agent=)", agent)
         found = self._found(id_)
         body = found.body
         if is_revived:

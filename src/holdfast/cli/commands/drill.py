@@ -42,7 +42,6 @@ CLOSING_REPORT = closing(
 drill = typer.Typer(
     rich_markup_mode=None,
     add_completion=False,
-    no_args_is_help=True,
     help="Run an agent under injected faults and see which promises it keeps.",
     epilog=CLOSING_RUN,
 )

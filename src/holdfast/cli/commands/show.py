@@ -16,6 +16,7 @@ from holdfast.cli.output import emit, tell
 from holdfast.cli.points import point_grid
 from holdfast.cli.stores import find_run, opened, status_of
 from holdfast.cli.story import Beside, event_grid, header
+from holdfast.cli.text import harmless
 from holdfast.cli.values import to_json
 from holdfast.clock import SystemClock
 from holdfast.engine.budget import balances
@@ -122,7 +123,7 @@ def _show_story(
     summary = {**_summary(told, status), "inbox": [line(item) for item in items], "budgets": spent}
     grids: list[Grid | str] = [header(told, status, config, Beside(items, spent), is_held=is_held)]
     if has_trace and told.trace:
-        grids += ["", told.trace.rstrip()]
+        grids += ["", harmless(told.trace.rstrip())]
     grids += ["", event_grid(events)]
     emit(
         config.output,

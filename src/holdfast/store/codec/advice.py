@@ -3,6 +3,7 @@
 import io
 import types
 from collections import defaultdict, deque
+from collections.abc import Awaitable
 from typing import Final
 
 from holdfast.store.codec import shapes
@@ -18,7 +19,6 @@ _LIVE: Final = (
     types.MethodType,
     types.ModuleType,
     types.GeneratorType,
-    types.CoroutineType,
     types.AsyncGeneratorType,
     type,
     memoryview,
@@ -32,6 +32,10 @@ def advice(kind: type) -> str:
     name = kind.__qualname__
     if shapes.shape_of(kind) is not None:
         return f"add `holdfast.register({name})`, or name it in an annotation of a step"
+    if issubclass(kind, Awaitable):
+        return "it was not awaited; write `await` before the call that gave it"
+    if kind.__module__.partition(".")[0] == __name__.partition(".")[0]:
+        return "it belongs to Holdfast and to this process; hand on what is needed of it"
     if issubclass(kind, _LIVE) or name in {"lock", "RLock", "socket"}:
         return "it lives in this process only: keep what it is made from, and make it anew"
     for plain, word in _PLAIN.items():

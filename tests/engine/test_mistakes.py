@@ -1,0 +1,192 @@
+"""The usual mistakes of whoever writes a first agent: each is told with what to write instead."""
+# ruff: noqa: ARG001, ANN401 agents take their run first, needed or not; mistakes have no types
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import holdfast
+from tests.engine.kit import Stage
+
+odd: Any = holdfast
+"""The same names, for what a type checker would refuse."""
+
+
+def step_over_agent() -> object:
+    return odd.step(holdfast.agent(plain))
+
+
+def effect_over_agent() -> object:
+    return odd.effect(holdfast.agent(plain))
+
+
+def agent_over_step() -> object:
+    return odd.agent(holdfast.step(plain))
+
+
+def agent_over_effect() -> object:
+    return odd.agent(holdfast.effect(plain))
+
+
+def static_below() -> object:
+    return odd.step(staticmethod(plain))
+
+
+def class_below() -> object:
+    return odd.effect(classmethod(plain))
+
+
+def generator() -> object:
+    def tokens(prompt: str) -> Any:
+        yield prompt
+
+    return odd.step(tokens)
+
+
+def method() -> object:
+    def serve(self: object, run: holdfast.Run) -> int:
+        return 1
+
+    return odd.agent(serve)
+
+
+def plain(run: Any) -> int:
+    return 1
+
+
+@pytest.mark.parametrize(
+    ("declare", "told"),
+    [
+        (step_over_agent, "plain is an agent already; take one of the two decorators away"),
+        (effect_over_agent, "plain is an agent already"),
+        (agent_over_step, "plain is a step or effect already; take one of the two decorators away"),
+        (agent_over_effect, "plain is a step or effect already"),
+        (static_below, "write @staticmethod above it, not below"),
+        (class_below, "write @classmethod above it, not below"),
+        (generator, "return the whole answer instead, or .* run.stream"),
+        (method, "serve is a method: an agent takes the run first; .* run.attach"),
+    ],
+)
+def test_a_decorator_in_the_wrong_place_is_refused_at_its_line(
+    declare: Callable[[], object], told: str
+) -> None:
+    with pytest.raises(holdfast.UsageError, match=told):
+        declare()
+
+
+@holdfast.step
+async def search(text: str) -> str:
+    return text
+
+
+@holdfast.step
+def echo(x: Any) -> Any:
+    return x
+
+
+class Client:
+    @holdfast.step
+    def ask(self, text: str) -> str:
+        return text
+
+
+left: list[Any] = []
+"""What nobody awaited."""
+
+
+def forgets_await(run: holdfast.Run) -> Any:
+    left.append(search("kelp"))
+    return left[-1]
+
+
+async def forgets_await_in_a_loop(run: holdfast.Run) -> Any:
+    async for _ in run.turns():
+        left.append(search("kelp"))
+        run.state["found"] = left[-1]
+        break
+
+
+def hands_the_run_on(run: holdfast.Run) -> Any:
+    return echo(run)
+
+
+def hands_the_store_on(run: holdfast.Run) -> Any:
+    return echo(holdfast.agent(plain))
+
+
+def asks_by_a_method(run: holdfast.Run) -> Any:
+    return Client().ask("kelp")
+
+
+def calls_a_value(run: holdfast.Run) -> Any:
+    return odd_run(run).call(5)
+
+
+def hides_a_coroutine(run: holdfast.Run) -> Any:
+    return run.call(lambda: search.bare("kelp"))
+
+
+def odd_run(run: holdfast.Run) -> Any:
+    return run
+
+
+@pytest.mark.parametrize(
+    ("fn", "told"),
+    [
+        (forgets_await, "coroutine: .* was not awaited; write `await`"),
+        (forgets_await_in_a_loop, r'state\["found"\]: coroutine: .* was not awaited'),
+        (hands_the_run_on, r"echo\(x\): .*Run: .* hand on what is needed of it"),
+        (hands_the_store_on, r"echo\(x\): .*Agent: .* hand on what is needed of it"),
+        (
+            asks_by_a_method,
+            r"ask\(self\): .*Client: it is the object of a method; say ignore='self'",
+        ),
+        (calls_a_value, "run.call takes a function and its arguments, not 5"),
+        (hides_a_coroutine, "a coroutine, which nobody awaits here; write it with `async def`"),
+    ],
+)
+def test_a_call_that_cannot_be_meant_says_what_to_write(
+    stage: Stage, fn: Callable[..., Any], told: str
+) -> None:
+    with pytest.raises(holdfast.UsageError, match=told):
+        stage.live(holdfast.agent(fn))
+
+    while left:
+        left.pop().close()
+
+
+def test_a_restart_is_given_an_agent_or_nothing(stage: Stage) -> None:
+    with stage.open() as store:
+        store.run(holdfast.agent(plain), id="a")
+
+        with pytest.raises(holdfast.UsageError, match=r"agent=.* takes an agent, not str"):
+            store.restart("a", agent=odd_run("shop:plain"))  # type: ignore[arg-type]
+
+
+def test_runs_of_a_status_that_is_none_are_refused_with_those_there_are(stage: Stage) -> None:
+    with stage.open() as store, pytest.raises(holdfast.UsageError, match=r"running .*in doubt"):
+        store.runs(status="interrupted")
+
+
+@pytest.mark.parametrize("limit", [-1, "all", 2.5])
+def test_a_limit_that_is_no_count_is_refused(stage: Stage, limit: Any) -> None:
+    with stage.open() as store, pytest.raises(holdfast.UsageError, match="limit= takes"):
+        store.runs(limit=limit)
+
+
+def test_without_a_limit_every_run_is_listed(stage: Stage) -> None:
+    agent = holdfast.agent(plain)
+    with stage.open() as store:
+        for n in range(60):
+            store.run(agent, id=f"r-{n}")
+
+        assert (50, 60) == (len(store.runs()), len(store.runs(limit=None)))
+
+
+def test_a_rollback_without_a_place_names_every_place_there_is(stage: Stage) -> None:
+    with stage.open() as store:
+        store.run(holdfast.agent(plain), id="a")
+
+        with pytest.raises(holdfast.UsageError, match="newest-valid, before:KEY, or start"):
+            store.plan_rollback("a")
