@@ -1,5 +1,7 @@
 """Settings: which one counts, where it came from, and what is refused."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -54,6 +56,32 @@ def test_the_nearest_pyproject_that_speaks_of_holdfast_counts(tmp_path: Path) ->
     (near / "pyproject.toml").write_text("[tool.other]\nx = 1\n")
 
     assert "json" == load({}, {}, near).output
+
+
+def test_a_file_may_come_from_an_editor_on_windows(tmp_path: Path) -> None:
+    (tmp_path / "holdfast.toml").write_bytes(b'\xef\xbb\xbfoutput = "json"\r\napp = ["shop"]\r\n')
+
+    found = load({}, {}, tmp_path)
+
+    assert ("json", ("shop",)) == (found.output, found.app)
+
+
+def test_a_directory_that_is_gone_is_told_as_that(shop: Shop) -> None:
+    done = subprocess.run(
+        [
+            "sh",
+            "-c",
+            f"mkdir gone && cd gone && rmdir ../gone && '{sys.executable}' -m holdfast runs",
+        ],
+        cwd=shop.folder,
+        env=shop.environment({}),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (2, "") == (done.returncode, done.stdout)
+    assert "error: the working directory is gone; change to one that is there" in done.stderr
 
 
 def test_modules_are_a_list_or_separated_by_commas(tmp_path: Path) -> None:

@@ -1,7 +1,13 @@
 """The usual mistakes of whoever writes a first agent: each is told with what to write instead."""
 # ruff: noqa: ARG001, ANN401 agents take their run first, needed or not; mistakes have no types
 
+import os
+import pickle
+import secrets
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -190,3 +196,97 @@ def test_a_rollback_without_a_place_names_every_place_there_is(stage: Stage) -> 
 
         with pytest.raises(holdfast.UsageError, match="newest-valid, before:KEY, or start"):
             store.plan_rollback("a")
+
+
+@holdfast.step
+def page(turn: int) -> bytes:
+    return secrets.token_bytes(1_000_000)
+
+
+@holdfast.agent
+def wanderer(run: holdfast.Run, places: list[str]) -> int:
+    for turn in run.turns():
+        os.chdir(places[turn])
+        run.state["page"] = page(turn)
+        run.checkpoint()
+        if turn + 1 == len(places):
+            break
+    return len(run.state["page"])
+
+
+def test_an_agent_that_changes_its_directory_keeps_its_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Large values are files beside the database; `./.holdfast` is where most stores are."""
+    places = [tmp_path / "a", tmp_path / "b"]
+    for place in places:
+        place.mkdir()
+    monkeypatch.chdir(tmp_path)
+
+    with holdfast.open("store") as store:
+        length = store.run(wanderer, [str(place) for place in places], id="a")
+        first = len(store.restore("a@0")[1]["page"])
+        where = store.path
+
+    assert (1_000_000, 1_000_000, tmp_path / "store") == (length, first, where)
+    assert [[], []] == [list(place.iterdir()) for place in places]
+
+
+@pytest.mark.parametrize("path", ["postgresql://host/runs", "s3://bucket/runs", "file:///runs"])
+def test_an_address_is_no_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    with pytest.raises(holdfast.Unsupported, match="a directory of this machine, not an address"):
+        holdfast.open(path)
+
+    assert [] == list(tmp_path.iterdir())
+
+
+def test_a_store_that_is_handed_to_another_process_says_to_open_it_there(stage: Stage) -> None:
+    with stage.open() as store, pytest.raises(TypeError, match="open it by its path in the other"):
+        pickle.dumps(store)
+
+
+UNGUARDED = """
+import holdfast
+
+@holdfast.agent
+def agent(run):
+    return 1
+
+with holdfast.open("store") as store:
+    store.supervise(agent, id="run-1")
+"""
+
+
+def test_a_script_that_begins_its_runs_when_it_is_read_is_told_where_to_put_that(
+    tmp_path: Path,
+) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(UNGUARDED)
+
+    done = subprocess.run(
+        [sys.executable, str(script)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert 1 == done.returncode
+    assert "script.py begins a run while a child process reads it" in done.stderr
+    assert 'put what the program does under `if __name__ == "__main__":`' in done.stderr
+
+
+def test_a_relative_path_in_a_directory_that_is_gone_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "gone").mkdir()
+    os.chdir("gone")
+    (tmp_path / "gone").rmdir()
+
+    with pytest.raises(holdfast.StoreUnwritable, match="the working directory is gone"):
+        holdfast.open("store")

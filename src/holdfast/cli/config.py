@@ -184,7 +184,7 @@ def _read(file: Path) -> dict[str, Any]:
             data = stream.read(FILE_BYTES_MAX + 1)
         if len(data) > FILE_BYTES_MAX:
             raise BadConfig(str(file), f"it has more than {FILE_BYTES_MAX:,} bytes")
-        return tomllib.loads(data.decode())
+        return tomllib.loads(data.decode("utf-8-sig"))  # Editors on Windows begin with a mark.
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
         raise BadConfig(str(file), f"it cannot be read as TOML ({error})") from error
 

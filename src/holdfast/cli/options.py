@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from holdfast.cli.config import PREFIX, Config, load
+from holdfast.errors import UsageError
 
 
 class Format(StrEnum):
@@ -83,7 +84,12 @@ def settings(
         "app": app or None,
         "key": key,
     }
-    found = load({**flags, **(more or {})}, os.environ, Path.cwd())
+    try:
+        here = Path.cwd()
+    except OSError as error:
+        msg = "the working directory is gone; change to one that is there, and try again"
+        raise UsageError(msg) from error
+    found = load({**flags, **(more or {})}, os.environ, here)
     # As if the user had said so: whatever this command opens or starts finds these there.
     for name in ("key", "notify_webhook", "notify_command", "notify_apprise", "notify_key"):
         if value := found.settings[name].value:

@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 
 from holdfast.clock import Clock, SystemClock
-from holdfast.engine import agents
+from holdfast.engine import agents, context
 from holdfast.engine.agents import Agent
 from holdfast.engine.errand import Errand, Go
 from holdfast.engine.handle import open as open_store
@@ -95,10 +95,15 @@ class Lines:
 def _agent(errand: Errand) -> Agent[..., Any]:
     """The agent, declared by importing what the supervisor's program is made of."""
     sys.path[:] = errand.path
-    if errand.module != MAIN:
-        importlib.import_module(errand.module)
-    elif errand.main is not None:
-        _read_script(errand.main)
+    is_script = errand.module == MAIN
+    reading = context.program.set(errand.main if is_script else f"module {errand.module}")
+    try:
+        if not is_script:
+            importlib.import_module(errand.module)
+        elif errand.main is not None:
+            _read_script(errand.main)
+    finally:
+        context.program.reset(reading)
     return agents.find(errand.agent, errand.module)
 
 

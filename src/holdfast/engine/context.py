@@ -25,6 +25,9 @@ frame: ContextVar[Frame | None] = ContextVar("holdfast_frame", default=None)
 critical: ContextVar[list[str] | None] = ContextVar("holdfast_critical", default=None)
 """The keys of the effects of the critical section that the present code stands in."""
 
+program: ContextVar[str | None] = ContextVar("holdfast_program", default=None)
+"""The script or module that a child process reads at present, for the agents that it declares."""
+
 NO_RUN = "-"
 """The `run_id` of a log record that belongs to no run: a format may name the field."""
 
@@ -45,6 +48,16 @@ def current() -> Current:
         function=here.function or None,
         idempotency_key=here.key,
     )
+
+
+def refuse_while_read() -> None:
+    """Raise where a program begins runs while a child process reads it: each child would."""
+    if read := program.get():
+        msg = (
+            f"{read} begins a run while a child process reads it for its agents; "
+            'put what the program does under `if __name__ == "__main__":`'
+        )
+        raise UsageError(msg)
 
 
 def meant(key: str) -> None:

@@ -332,6 +332,10 @@ class Store(Verbs):
     ) -> None:
         self.close()
 
+    def __reduce_ex__(self, _protocol: object) -> tuple[object, ...]:
+        msg = f"the store at {self.path} is open in this process; open it by its path in the other"
+        raise TypeError(msg)
+
     def __repr__(self) -> str:
         return f"<Store {str(self.path)!r}>"
 
@@ -344,6 +348,7 @@ class Store(Verbs):
         pace: Pace | None = None,
     ) -> Order:
         agents.refuse_no_agent("store.run", agent)
+        context.refuse_while_read()
         self._refuse_if_closed()
         if id_ is None:
             id_ = self._lives.new_id(agent.name.rpartition(".")[2])

@@ -72,6 +72,7 @@ def open_store(
     if must_exist and not (path / FILE).exists():
         raise StoreNotFound(str(path))
     prepare(path)
+    path = path.absolute()  # An agent may change its directory; the store stays where it is.
     objects = Directory(path / "objects", RealFs())
     root = None if key is None else unlock.maker(key)
     leases = Leases(path, clock, stall_s, alone=alone)  # First: keys may change until then.

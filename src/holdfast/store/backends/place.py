@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -14,6 +15,9 @@ _ELSEWHERE = frozenset(
     (errno.EEXIST, errno.ENOTDIR, errno.ENOENT, errno.EACCES, errno.EPERM, errno.EROFS)
 )
 """What the system says of a path that is no place for a store, however much room there is."""
+
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
+"""`postgresql://…`, `s3://…`, `file:///…`, as a path writes them."""
 
 NETWORK = frozenset(
     {"9p", "afs", "beegfs", "ceph", "cifs", "coda", "glusterfs", "gfs2", "lustre", "ncpfs", "nfs"}
@@ -30,11 +34,17 @@ def prepare(path: Path, mounts: Path = Path("/proc/self/mountinfo")) -> None:
     """
     if sys.platform == "win32":
         raise Unsupported("Windows", "file locks and flushes there are not what Holdfast needs")
-    kind = file_system(path, mounts)
+    if _ADDRESS.match(str(path)):
+        raise Unsupported(str(path), "a store is a directory of this machine, not an address")
+    try:
+        whole = path.absolute()
+    except OSError as error:
+        raise StoreUnwritable(str(path), "the working directory is gone", _OTHER_PATH) from error
+    kind = file_system(whole, mounts)
     if kind in NETWORK:
         raise Unsupported(str(path), f"{kind} is a network file system")
     try:
-        _make(path.absolute(), RealFs())
+        _make(whole, RealFs())
     except OSError as error:
         raise unwritable(path, error) from error
     if not os.access(path, os.W_OK | os.X_OK):
