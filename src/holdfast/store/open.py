@@ -72,12 +72,12 @@ def open_store(
     if must_exist and not (path / FILE).exists():
         raise StoreNotFound(str(path))
     prepare(path)
-    path = path.absolute()  # An agent may change its directory; the store stays where it is.
-    objects = Directory(path / "objects", RealFs())
+    place = path.absolute()  # An agent may change its directory; the store stays where it is.
+    objects = Directory(place / "objects", RealFs())
     root = None if key is None else unlock.maker(key)
-    leases = Leases(path, clock, stall_s, alone=alone)  # First: keys may change until then.
+    leases = Leases(place, clock, stall_s, alone=alone)  # First: keys may change until then.
     try:
-        records = SqliteRecords(path, clock, root, objects)
+        records = SqliteRecords(place, clock, root, objects)
         try:
             seals = _seals(path, records, key)
             if must_be_whole:
@@ -90,7 +90,7 @@ def open_store(
         raise
     chunks = Chunks(objects, seals)
     return Opened(
-        path=path,
+        path=place,
         records=records,
         leases=leases,
         reader=Reader(records, seals, chunks),
