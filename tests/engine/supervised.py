@@ -232,3 +232,32 @@ def interrupted(run: holdfast.Run, place: str) -> None:
     for turn in run.turns():
         think(place, turn)
         raise KeyboardInterrupt
+
+
+@holdfast.agent
+def clerk(run: holdfast.Run, place: str) -> str:
+    """Asks a person."""
+    for turn in run.turns():
+        think(place, turn)
+        return f"told {run.ask('Well?')}"
+    return ""
+
+
+@holdfast.agent
+def office(run: holdfast.Run, place: str) -> str:
+    return run.child(clerk, place)
+
+
+@holdfast.agent
+def leader(run: holdfast.Run, place: str, dies_at: list[int]) -> list[int]:
+    return run.child(office_of_mortals, place, dies_at)
+
+
+@holdfast.agent
+def office_of_mortals(run: holdfast.Run, place: str, dies_at: list[int]) -> list[int]:
+    return run.child(mortal, place, dies_at)
+
+
+@holdfast.agent
+def ringleader(run: holdfast.Run, place: str) -> str:
+    return run.child(poisoned, place)

@@ -134,6 +134,24 @@ def test_what_a_child_records_is_progress_of_its_parent(
     assert 16 == len(asked(tmp_path))
 
 
+def test_deaths_between_which_a_child_got_on_are_not_the_same_failure_twice(
+    stage: Stage, agents: ModuleType, tmp_path: Path
+) -> None:
+    result = supervise(stage, agents.leader, str(tmp_path), [1, 2, 3, 4], spare=False)
+
+    assert [0, 1, 2, 3, 4] == result
+    assert [("supervise", "crash", "restart")] * 4 == decisions(stage)
+
+
+def test_a_child_that_dies_twice_at_one_point_is_given_to_a_person_with_its_parent(
+    stage: Stage, agents: ModuleType, tmp_path: Path
+) -> None:
+    with pytest.raises(holdfast.Escalated, match="the same failure came twice from one point"):
+        supervise(stage, agents.ringleader, str(tmp_path), spare=False)
+
+    assert ["think 0", "dies", "dies"] == asked(tmp_path)
+
+
 def test_a_long_call_under_its_own_limit_is_no_hang(
     stage: Stage, agents: ModuleType, tmp_path: Path
 ) -> None:

@@ -14,6 +14,7 @@ import msgspec
 
 from holdfast.capture.digest import digest
 from holdfast.engine.brief import brief
+from holdfast.engine.faults import to_exception
 from holdfast.engine.here import own
 from holdfast.engine.item import QUESTION
 from holdfast.engine.question import DIGEST_BYTES, Question
@@ -21,9 +22,10 @@ from holdfast.engine.reading import Record, key_of
 from holdfast.engine.session import Frame, Session
 from holdfast.errors import Expired, UsageError, Waiting
 from holdfast.model.ids import branch_of
-from holdfast.model.journal import Answered, Asked, Call, Questioned
+from holdfast.model.journal import Answered, Asked, Call, Failed, Questioned
 from holdfast.model.ledger import Said
 from holdfast.model.limits import seconds
+from holdfast.model.run import Status
 from holdfast.policy.standing import Standing
 from holdfast.store.codec import values
 from holdfast.store.codec.veil import redact
@@ -253,4 +255,16 @@ def still_waiting(opened: Opened, run: StoredRun, now: float) -> Waiting | None:
         is_answered = question_key(opened.reader.store_id, id_, asked.id) in words
         if not is_answered and not is_expired(asked, now):
             return Waiting(id_, asked.id, asked.kind, asked.text)
-    return None
+    child = _waited_for(opened, run)
+    return None if child is None else still_waiting(opened, child, now)
+
+
+def _waited_for(opened: Opened, run: StoredRun) -> StoredRun | None:
+    """The child whose question stopped the run too, as long as that child waits."""
+    reader = opened.reader
+    last = reader.row(reader.end(run.row.head)).row.entries[-1]
+    error = to_exception(last.error) if isinstance(last, Failed) else None
+    if not isinstance(error, Waiting) or error.run == run.body.id:
+        return None
+    child = reader.find(error.run)
+    return child if child is not None and child.body.status is Status.WAITING else None

@@ -19,7 +19,8 @@ from holdfast.engine.errand import Errand, Go
 from holdfast.engine.escalate import escalate
 from holdfast.engine.faults import to_exception
 from holdfast.engine.hold import Holds
-from holdfast.engine.judge import GONE, rollback_reason
+from holdfast.engine.incident import GONE
+from holdfast.engine.judge import rollback_reason
 from holdfast.engine.launch import Launcher
 from holdfast.engine.logs import log
 from holdfast.engine.order import Order
@@ -191,6 +192,8 @@ class Supervisor:
         self._refuse_waiting(run)
         if self._opened.leases.is_held(run.row.no):
             raise RunHeld(order.run, str(run.body.holder), "a moment ago")
+        if run.body.status is Status.RUNNING and self._launcher.judge.is_touched(run):
+            return Go(is_restart=True)
         decided = self._decide(order, run, failure, terms)
         failure, decision = decided.failure, decided.decision
         terms.happening(str(decision.action), _facts(order, failure, decision))

@@ -13,7 +13,14 @@ from holdfast.engine.ask import still_waiting
 from holdfast.engine.order import Order
 from holdfast.engine.supervise import Supervisor, Terms
 from holdfast.engine.tell import Teller
-from holdfast.errors import HoldfastError, RunHeld, UnknownAgent
+from holdfast.errors import (
+    HoldfastError,
+    RunHeld,
+    StoreBusy,
+    StoreUnwritable,
+    UnknownAgent,
+    Waiting,
+)
 from holdfast.model.run import Status
 from holdfast.store.open import Opened
 from holdfast.store.reader import Run as StoredRun
@@ -21,6 +28,11 @@ from holdfast.store.reader import Run as StoredRun
 LOOK_S = 1.0
 """How often the store is looked at; a run is taken when two looks have found nobody at it."""
 FIRST_LOOK_S = 0.5
+WHOLE_LOOK_S, WHOLE_LOOK_SHARE = 10.0, 0.02
+"""How often all runs are looked at, and what that may take of the time: finished ones too may be
+rolled back, and many of them are slow to read."""
+TRY_AGAIN_S, TRY_AGAIN_S_MAX = 2.0, 60.0
+"""How long a run is left whose process could not even be started, at first and at most."""
 STARTS_PER_WORKER, STARTS_WINDOW_S = 4, 10.0
 """How many processes are started in that time at most: a storm of restarts is damped."""
 
@@ -52,8 +64,10 @@ class Watcher:
         self._lock = threading.Lock()
         self._working: dict[str, threading.Thread] = {}
         self._left_alone: dict[str, int] = {}
+        self._put_off = Later(clock)
         self._suspects: dict[str, int] = {}
         self._oldest_open = 0
+        self._whole_look_at = 0.0
         self._ended: dict[str, str] = {}
 
     def watch(self, plan: Plan) -> dict[str, str]:
@@ -71,7 +85,7 @@ class Watcher:
                     self._teller.look()
                 for run in due:
                     self._await_worker(plan.workers, damper)
-                    self._begin(run)
+                    self._begin(run, is_once=plan.is_once)
                 if plan.is_once and looks > 1 and not due and not self._busy():
                     self._tell_the_rest()
                     return dict(self._ended)
@@ -89,13 +103,15 @@ class Watcher:
     def _look(self) -> list[StoredRun]:
         """Runs that two looks in a row found without a holder, under the same epoch; oldest first.
 
-        Below the oldest run that is not finished nothing is read again.
+        Below the oldest run that is not finished all is read again only now and then.
         """
+        began = self._clock.monotonic()
+        is_whole = began >= self._whole_look_at
         suspects: dict[str, int] = {}
         due: list[StoredRun] = []
         oldest = None
         for run in self._opened.reader.runs():
-            if run.row.no < self._oldest_open:
+            if run.row.no < self._oldest_open and not is_whole:
                 break
             if run.body.status is not Status.FINISHED:
                 oldest = run.row.no
@@ -106,6 +122,9 @@ class Watcher:
             suspects[run.body.id] = run.row.epoch
         self._suspects = suspects
         self._oldest_open = self._oldest_open if oldest is None else oldest
+        if is_whole:
+            now = self._clock.monotonic()
+            self._whole_look_at = now + max(WHOLE_LOOK_S, (now - began) / WHOLE_LOOK_SHARE)
         return due[::-1]
 
     def _is_abandoned(self, run: StoredRun) -> bool:
@@ -113,6 +132,7 @@ class Watcher:
         id_ = run.body.id
         with self._lock:
             is_known = id_ in self._working or self._left_alone.get(id_) == run.row.epoch
+            is_known = is_known or self._put_off.is_waiting(id_)
         if is_known or self._opened.leases.is_held(run.row.no):
             return False
         if self._has_parent_at_work(run):
@@ -139,7 +159,7 @@ class Watcher:
                 return
             self._terms.rest(self._clock, FIRST_LOOK_S / 5)
 
-    def _begin(self, run: StoredRun) -> None:
+    def _begin(self, run: StoredRun, *, is_once: bool) -> None:
         body = run.body
         try:
             agent = self._find(body.agent, body.module)
@@ -148,27 +168,44 @@ class Watcher:
             return
         order = Order(agent=agent, run=body.id)
         thread = threading.Thread(
-            target=self._recover, args=(run, order), name=f"holdfast-{body.id}"
+            target=self._recover, args=(run, order, is_once), name=f"holdfast-{body.id}"
         )
         with self._lock:
             self._working[body.id] = thread
         thread.start()
 
-    def _recover(self, run: StoredRun, order: Order) -> None:
-        outcome = "finished"
+    def _recover(self, run: StoredRun, order: Order, is_once: bool) -> None:  # noqa: FBT001 a thread's argument
+        outcome = "failed"
         try:
             self._supervisor.recover(order, self._terms)
+            outcome = "finished"
         except RunHeld as error:
             outcome = "held"
             self._tell(outcome, run, error)
         except KeyboardInterrupt:
             outcome = "stopped"
+        except Waiting as error:
+            outcome = type(error).__name__
+            self._tell("person", run, error)  # Looked at all the while: an answer may come.
+        except (StoreBusy, StoreUnwritable, OSError) as error:
+            outcome = type(error).__name__
+            self._fail(run, error, is_once=is_once)
         except HoldfastError as error:
             outcome = type(error).__name__
             self._leave_alone(run, "person", error)
+        finally:
+            with self._lock:
+                self._ended[order.run] = outcome
+                del self._working[order.run]
+
+    def _fail(self, run: StoredRun, error: Exception, *, is_once: bool) -> None:
+        """Nothing could be done, and nobody has recorded why: try again later, if there is one."""
+        if is_once:
+            self._leave_alone(run, "person", error)
+            return
         with self._lock:
-            self._ended[order.run] = outcome
-            del self._working[order.run]
+            self._put_off.put(run.body.id)
+        self._tell("error", run, error)
 
     def _leave_alone(self, run: StoredRun, what: str, error: Exception) -> None:
         """Say it once; the run is looked at again when somebody else has worked on it."""
@@ -180,6 +217,23 @@ class Watcher:
 
     def _tell(self, what: str, run: StoredRun, error: Exception) -> None:
         self._terms.happening(what, {"run": run.body.id, "error": str(error)})
+
+
+class Later:
+    """Runs that are left for a while: each time twice as long."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._until: dict[str, tuple[float, float]] = {}
+
+    def put(self, run: str) -> None:
+        """Leave a run for a while."""
+        wait_s = min(2 * self._until.get(run, (0.0, TRY_AGAIN_S / 2))[1], TRY_AGAIN_S_MAX)
+        self._until[run] = (self._clock.monotonic() + wait_s, wait_s)
+
+    def is_waiting(self, run: str) -> bool:
+        """Whether it is to be left still."""
+        return self._clock.monotonic() < self._until.get(run, (0.0, 0.0))[0]
 
 
 class Damper:
