@@ -198,6 +198,13 @@ LIST_CHANGES = [
 ]  # fmt: skip
 
 
+def apart(value: Value) -> Value:
+    """An equal value in which nothing is shared, as after a way through JSON."""
+    if isinstance(value, dict):
+        return {key: apart(item) for key, item in value.items()}
+    return [*map(apart, value)] if isinstance(value, list) else copy.deepcopy(value)
+
+
 SAVES = 1_000_000  # places from here on are saves, below they are answers
 
 
@@ -355,7 +362,14 @@ class World:
         elif op % 3 == 1:
             self.change_list(op, a, b, c)
         else:
-            others = [self.swap, self.to_pocket, self.drop_pocket, self.change_leaf, self.move]
+            others = [
+                self.swap,
+                self.to_pocket,
+                self.drop_pocket,
+                self.change_leaf,
+                self.move,
+                self.copy_part,
+            ]
             others[op // 3 % len(others)](a, b)
 
     def change_dict(self, op: int, a: int, b: int, c: int) -> None:
@@ -411,6 +425,23 @@ class World:
                 leaf.append(b % 256)
             else:
                 leaf[0].append(b)
+
+    def copy_part(self, a: int, b: int) -> None:
+        """Replace a part by an equal one or nearly so, as libraries do that give all anew."""
+        target = self.container(a, (dict, list)[b % 2])
+        if target is None or not target[1]:
+            return
+        key = b % len(target[1]) if b % 2 else list(target[1])[b % len(target[1])]
+        for side in target:
+            made = apart(side[key]) if b % 4 < 2 else copy.deepcopy(side[key])
+            if isinstance(made, list) and b % 3 == 0:
+                made.insert(a % (len(made) + 1), {"new": b})
+            elif isinstance(made, dict) and b % 5 == 0:
+                made = dict(reversed(made.items()))
+            if b % 7 == 0 and b % 2:
+                side[key : key + 2] = [made]
+            else:
+                side[key] = made
 
     def move(self, a: int, b: int) -> None:
         """Take a value out of one dict and put it into another."""

@@ -6,6 +6,7 @@ from weakref import ref
 
 from holdfast.capture.fixed import BASIC, Value
 from holdfast.capture.hashes import DictCache
+from holdfast.capture.inherit import Heir
 from holdfast.capture.insert import carry, put_in
 from holdfast.capture.marks import Changes
 from holdfast.capture.node import KINDS, LOOSE, SLOTS, Node, Tracker, begin, forget_source, stale
@@ -67,9 +68,12 @@ class TrackedDict(dict[Any, Any]):
         tracker = begin(self, key)
         try:
             if type(value) not in BASIC:
-                if type(value) in KINDS and self.get(key, _MISSING) is value:
+                standing = self.get(key)
+                if type(value) in KINDS and standing is value:
                     return  # `d[k] += more` sets what stands there already
                 value = put_in(self, value, tracker)
+                if type(standing) in KINDS:
+                    Heir().take(value, standing)
             self.hf_note(tracker, key, is_set=True)
             dict.__setitem__(self, key, value)
         finally:

@@ -9,6 +9,7 @@ from weakref import ref
 
 from holdfast.capture.fixed import Value
 from holdfast.capture.hashes import ListCache
+from holdfast.capture.inherit import Heir
 from holdfast.capture.insert import Insertion, carry, put_in, put_own_in
 from holdfast.capture.marks import Window
 from holdfast.capture.node import LOOSE, SLOTS, Node, Tracker, begin, forget_source, is_flat, stale
@@ -66,6 +67,8 @@ class TrackedList(list[Any]):
             insertion = Insertion(self, tracker)
             items = [insertion.ready(item, self) for item in items]
             insertion.look_for_cycle()
+            if start < stop:
+                Heir().take_items(items, self[start:stop])
         self.hf_note(tracker, start, stop, len(items))
         super().__setitem__(slice(start, stop), items)
 

@@ -1,0 +1,82 @@
+"""What is put in the place of an equal value takes over where that one is stored.
+
+Libraries give a program its whole conversation anew after every answer, as equal copies. Each is a
+container of its own, as in plain Python; but as long as nobody changes it, a save names what was
+stored of the one before it instead of storing the same message again.
+"""
+
+from collections.abc import Sequence
+
+from holdfast.capture.fixed import BASIC, Value
+from holdfast.capture.node import KINDS, UNSAVED, children
+
+
+class Heir:
+    """One value that was put in the place of another.
+
+    What stands twice in one of the two is left as it is: whoever read it where the other is stored
+    would find one container where there are two, or two where there is one.
+    """
+
+    __slots__ = ("_met",)
+
+    def __init__(self) -> None:
+        self._met: set[int] = set()
+
+    def take(self, new: Value, old: Value) -> bool:
+        """Hand on what is known of `old`, and of its parts, to what in `new` is equal to it.
+
+        Says whether all of it is equal, in type and order too.
+        """
+        if type(new) not in KINDS:
+            return _is_same(new, old)
+        if type(old) is not type(new) or self._is_met(new, old):
+            return False
+        if new is old:
+            return True
+        if isinstance(new, list):
+            is_equal = self.take_items(new, old) and len(new) == len(old)
+        else:
+            is_equal = len(new) == len(old) and all(map(_is_same, new, old))
+            for key, item in new.items():
+                is_equal = key in old and self.take(item, old[key]) and is_equal
+        if is_equal:
+            _take_over(new, old)
+        return is_equal
+
+    def take_items(self, new: Sequence[Value], old: Sequence[Value]) -> bool:
+        """Do so for items of lists, from the front and the back; say whether all had a match."""
+        shorter = min(len(new), len(old))
+        front = back = 0
+        while front < shorter and self.take(new[front], old[front]):
+            front += 1
+        while back < shorter - front and self.take(new[-1 - back], old[-1 - back]):
+            back += 1
+        return front + back == len(new)
+
+    def _is_met(self, new: Value, old: Value) -> bool:
+        ids = {id(new), id(old)}
+        is_met = not self._met.isdisjoint(ids)
+        self._met |= ids
+        return is_met
+
+
+def _take_over(new: Value, old: Value) -> None:
+    """What is equal can be read again where the old one can, and has its digest."""
+    if new.hf_node != UNSAVED or new.hf_source is not None or old.hf_source is None:
+        return
+    # A change below what has a source is told upwards from one source to the next.
+    below: list[Value] = [item for item in children(new) if type(item) in KINDS]
+    if all(item.hf_source is not None for item in below):
+        new.hf_source = old.hf_source
+        if new.hf_hash is None and type(old.hf_hash) is bytes:
+            new.hf_hash = old.hf_hash
+
+
+def _is_same(new: Value, old: Value) -> bool:
+    """Whether two plain values are equal and of one type; NaN is equal to nothing but itself."""
+    if type(new) not in BASIC or type(old) is not type(new):
+        return False
+    if new is old:
+        return True
+    return bool(new == old) and (type(new) is not float or new.hex() == old.hex())  # 0.0, -0.0

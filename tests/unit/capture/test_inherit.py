@@ -1,0 +1,134 @@
+"""An equal copy in the place of what is stored is a container of its own, and not stored again."""
+
+import copy
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from holdfast.capture.digest import digest
+from holdfast.capture.state import State
+from holdfast.capture.tracked import plain
+
+MESSAGE_BYTES = 1000
+
+
+class Log:
+    """A state and its saves, which later ones may name."""
+
+    def __init__(self, content: dict[str, Any]) -> None:
+        self.state = State(content)
+        self.saves: list[bytes] = []
+        self._keep(self.state.base())
+
+    def _keep(self, save: bytes) -> None:
+        self.saves.append(save)
+        self.state.locate((len(self.saves), 0))
+
+    def turn(self) -> int:
+        """End a turn: how many bytes it takes; what is read again is what is there."""
+        save = self.state.delta() or b""
+        if save:
+            self._keep(save)
+            places = [(at + 1, 0) for at in range(len(self.saves))]
+            again = State.restore(
+                self.saves[0], self.saves[1:], lambda at: self.saves[at[0] - 1], places=places
+            )
+            assert plain(self.state.root) == plain(again.root)
+            assert digest(self.state.root) == digest(again.root)
+        return len(save)
+
+
+def messages(count: int) -> list[dict[str, Any]]:
+    return [{"role": "user", "n": n, "text": f"{n} " * (MESSAGE_BYTES // 4)} for n in range(count)]
+
+
+def by_json(value: object) -> Any:  # noqa: ANN401 what it was
+    return json.loads(json.dumps(value))
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, by_json])
+def test_a_conversation_that_comes_back_whole_from_a_library_costs_what_is_new_in_it(
+    copied: Callable[[object], Any],
+) -> None:
+    log = Log({"messages": messages(50)})
+    root = log.state.root
+
+    for _ in range(5):
+        root["messages"] = [*copied(root["messages"]), *messages(1)]
+        assert log.turn() < MESSAGE_BYTES + 500
+
+
+def test_a_slice_that_is_set_to_equal_items_costs_little() -> None:
+    log = Log({"messages": messages(50)})
+    root = log.state.root
+
+    root["messages"][:] = by_json(root["messages"])
+    assert log.turn() < 500
+
+    root["messages"][10:12] = by_json(root["messages"][10:12])
+    assert log.turn() < 100
+
+
+def test_what_was_inserted_and_changed_is_all_that_is_stored() -> None:
+    log = Log({"messages": messages(20), "deep": {"a": {"b": messages(5)}}})
+    root = log.state.root
+    new = by_json(root["messages"])
+    new.insert(0, {"system": "first"})
+    new[7]["text"] = "changed"
+    root["messages"] = new
+    again = by_json(root["deep"])
+    again["a"]["c"] = 1
+    root["deep"] = again
+
+    assert log.turn() < 15 * MESSAGE_BYTES // 2
+
+
+def test_the_copy_is_a_container_of_its_own() -> None:
+    log = Log({"messages": messages(3)})
+    root, old = log.state.root, log.state.root["messages"]
+    root["messages"] = by_json(old)
+    log.turn()
+
+    old[0]["text"] = "no part of the state any more"
+    assert log.turn() < 200
+    assert "0 " == root["messages"][0]["text"][:2]
+    root["messages"][1]["text"] = "changed"
+
+    assert log.turn() > 0
+    assert "1 " == old[1]["text"][:2]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ([{"n": 1}], [{"n": True}]),
+        ([{"n": 1}], [{"n": 1.0}]),
+        ([{"n": 0.0}], [{"n": -0.0}]),
+        ([{"a": 1, "b": 2}], [{"b": 2, "a": 1}]),
+        ([{"a": [1]}], [{"a": [1, 1]}]),
+        ([{1: "a"}], [{True: "a"}]),
+    ],
+)
+def test_what_is_equal_but_not_the_same_is_stored(before: object, after: object) -> None:
+    log = Log({"it": before})
+
+    log.state.root["it"] = after
+
+    assert log.turn() > 0
+    assert repr(after) == repr(plain(log.state.root)["it"])
+
+
+def test_what_was_shared_and_what_was_not_stay_so() -> None:
+    shared = {"text": "x" * MESSAGE_BYTES}
+    first, second = [shared, shared], [dict(shared), dict(shared)]
+    for before, after in ((first, second), (second, first)):
+        log = Log({"it": before})
+        log.state.root["it"] = after
+        log.turn()
+
+        one, two = log.state.root["it"]
+        assert (after is first) == (one is two)
+        one["text"] = "changed"
+        log.turn()
