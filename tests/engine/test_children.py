@@ -386,6 +386,36 @@ def nap() -> None:
     time.sleep(0.05)
 
 
+def test_a_revived_parent_goes_on_with_the_children_that_were_cancelled_with_it(
+    stage: Stage, world: World
+) -> None:
+    @holdfast.step
+    def ask(what: str) -> str:
+        return world.ask(what)
+
+    @holdfast.agent
+    def grandchild(_run: holdfast.Run) -> str:
+        return ask("deep")
+
+    @holdfast.agent
+    def child(run: holdfast.Run) -> str:
+        return run.child(grandchild)
+
+    @holdfast.agent
+    def parent(run: holdfast.Run) -> str:
+        return run.child(child)
+
+    world.dies_at = "deep"
+    stage.die(parent)
+    world.dies_at = None
+
+    with stage.open() as store:
+        store.cancel(RUN)
+        assert 3 == len(list(store.runs(status="cancelled")))
+        assert "deep#2" == store.restart(RUN, agent=parent, revive=True)
+        assert [] == list(store.runs(status="cancelled"))
+
+
 @pytest.mark.parametrize("quick", [False, True])
 def test_a_child_that_comes_after_the_cancelling_of_its_parent_is_not_carried_out(
     stage: Stage, *, quick: bool

@@ -244,6 +244,7 @@ def _order(each: _Child, origin: Origin) -> Order:
         args=each.wanted.args,
         kwargs=each.wanted.kwargs,
         is_restart=each.record is not None,  # A restart of the parent tries it again too.
+        is_revived=session.is_revived,  # It was cancelled with its parent.
         pulse=session.care.pulse,
         origin=origin,
     )

@@ -13,8 +13,9 @@ from holdfast.engine.bare import bare, bare_meaning
 from holdfast.engine.call import UsageFn, read_usage
 from holdfast.engine.drive import PAUSE_S, Commit, Invoke, Recorded, Rest
 from holdfast.engine.faults import is_broken, to_error, to_exception
-from holdfast.engine.fence import ELSEWHERE, Look
+from holdfast.engine.fence import Look
 from holdfast.engine.intent import Aim, meaning
+from holdfast.engine.outcomes import ELSEWHERE
 from holdfast.engine.patience import Tries
 from holdfast.engine.question import KEY, Question, Shape, show
 from holdfast.engine.reading import Record
@@ -94,6 +95,8 @@ def perform(
         raise to_exception(record.outcome.error, spec.not_done)
     else:
         found = _recorded_aim(spec, record, question)
+        look = _look_again(here, question, found, record)
+        found = found if look is None else look.aim
     context.meant(found.key)
     deed = _Deed(
         spec=spec,
@@ -149,6 +152,17 @@ def _recorded_aim(spec: EffectSpec, record: Record, question: Question) -> Aim:
     if not intended.module:  # Indexed as it was then.
         meant = replace(meant, module="", intent=meant.old)
     return Aim(meaning=meant, nth=intended.nth, key=intended.key)
+
+
+def _look_again(here: Frame, question: Question, aim: Aim, record: Record) -> Look | None:
+    """What the ledger says of an effect that this line meant before; another may have done it."""
+    fence = here.session.fence
+    try:
+        if record.outcome is None:
+            return fence.settled(aim, question)
+        return fence.look(aim.meaning, question, again=aim)
+    except Blocked as error:
+        raise here.session.stop(error) from None
 
 
 def _adopt(deed: _Deed, look: Look) -> Recorded:

@@ -11,33 +11,18 @@ from collections.abc import Callable, Iterable
 import msgspec
 
 from holdfast.engine.intent import Aim, Meaning, idempotency_key
+from holdfast.engine.outcomes import Entered, Fates
 from holdfast.engine.question import Question, show
 from holdfast.errors import Blocked, Damaged
 from holdfast.model.branches import Allowed, Forked, RolledBack
-from holdfast.model.ids import Point, branch_of, parse_point, point_id
+from holdfast.model.ids import branch_of, parse_point, point_id
 from holdfast.model.journal import (
-    Declined,
     Happened,
-    Intended,
     Undone,
 )
-from holdfast.policy.effects import TAKEN_BACK
 from holdfast.store.marks import SPLIT, intent_mark, key_mark
-from holdfast.store.reader import Placed, Reader, Run, first_row
+from holdfast.store.reader import Reader, Run, first_row
 from holdfast.store.writer import RunWriter
-
-ELSEWHERE = "branch"
-"""How a line of history knows of an effect that it did not begin: another one did."""
-PAGE_ROWS = 8
-
-Outcome = Happened | Declined | Undone
-
-
-class Entered(msgspec.Struct, frozen=True, kw_only=True):
-    """An effect in the ledger, and where its intent is recorded."""
-
-    meant: Intended
-    at: Point
 
 
 class Look(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,61 +56,6 @@ class _Others(msgspec.Struct, kw_only=True):
     different: list[Entered] = msgspec.field(default_factory=list)
 
 
-class Fates:
-    """What became of the effects of one ledger, wherever that is recorded."""
-
-    def __init__(self, reader: Reader, ledger: int) -> None:
-        self.reader, self.no = reader, ledger
-
-    def rows(self, mark: bytes) -> list[int]:
-        """The rows of the ledger with a mark."""
-        return self.reader.intended(self.no, mark)
-
-    def entered(self, rows: Iterable[int]) -> list[Entered]:
-        """The effects whose intents are recorded in these rows."""
-        wanted = set(rows)
-        return [
-            Entered(meant=entry, at=(placed.id, index))
-            for placed in self.reader.some(wanted)
-            if placed.id in wanted
-            for index, entry in enumerate(placed.row.entries)
-            if isinstance(entry, Intended)
-        ]
-
-    def of(self, effect: Entered) -> Outcome | None:
-        """What became of an effect; None: it is in doubt, or under way."""
-        key = effect.meant.key
-        for placed in self._read(self.rows(key_mark(key))):
-            for entry in placed.row.entries:
-                if isinstance(entry, Undone) and entry.key == key and entry.how in TAKEN_BACK:
-                    return entry
-        mark = intent_mark(effect.meant.call, effect.meant.module)
-        newest: dict[int, int] = {}
-        for each in [effect, *self.entered(self.rows(mark))]:
-            if each.meant.key == key:
-                branch = branch_of(each.at[0])
-                newest[branch] = max(newest.get(branch, 0), each.at[0])
-        said = [self._after(row, key) for _, row in sorted(newest.items())]
-        known = [each for each in said if not _is_elsewhere(each)]
-        happened = [each for each in known if isinstance(each, Happened)]
-        return [*said, *known, *happened][-1] if said else None
-
-    def _after(self, row: int, key: str) -> Outcome | None:
-        """The outcome that follows an intent on its own branch."""
-        end, low = self.reader.end(branch_of(row)), row
-        while low <= end:
-            high = min(end, low + PAGE_ROWS - 1)
-            for placed in self.reader.some(range(low, high + 1)):
-                for entry in placed.row.entries:
-                    if isinstance(entry, Happened | Declined) and entry.key == key:
-                        return entry
-            low = high + 1
-        return None
-
-    def _read(self, rows: list[int]) -> Iterable[Placed]:
-        return (placed for placed in self.reader.some(rows) if placed.id in rows)
-
-
 class Fence:
     """The fence of one life of a run, which stands on its own line of history."""
 
@@ -144,16 +74,42 @@ class Fence:
         self._single: set[int] = set()  # branches of which it is known that nothing grew there
         self._lock = threading.Lock()
 
-    def look(self, meaning: Meaning, question: Question, elsewhere: str | None = None) -> Look:
+    def look(
+        self,
+        meaning: Meaning,
+        question: Question,
+        elsewhere: str | None = None,
+        again: Aim | None = None,
+    ) -> Look:
         """What the ledger says of a new call; `Blocked` where the fence stops it.
 
-        `elsewhere` is the key of an effect that stands at the same place on another line.
+        `elsewhere` is the key of an effect that stands at the same place on another line. What was
+        not done here and is tried `again` keeps its key, unless that was done and undone since.
         """
         with self._lock:
             rows = [] if meaning.intent in self._nth else self._fates.rows(meaning.intent)
             if not self._is_split(rows):
-                return Look(aim=self._new(meaning, self._meant(meaning, rows)))
-            return self._look(meaning, question, elsewhere)
+                return Look(aim=again or self._new(meaning, self._meant(meaning, rows)))
+            return self._look(meaning, question, again.key if again else elsewhere, again)
+
+    def settled(self, aim: Aim, question: Question) -> Look | None:
+        """The outcome that another line knows of an effect in doubt here; `Blocked` if it is at it.
+
+        None: nobody knows more.
+        """
+        with self._lock:
+            if not self._fates.rows(SPLIT):
+                return None
+            seen = self._off(aim.meaning)
+            for each in self._fates.entered(seen):
+                if each.meant.key != aim.key:
+                    continue
+                outcome = self._fates.of(each)
+                if isinstance(outcome, Happened):
+                    return Look(aim=aim, standing=each, outcome=outcome, seen=seen)
+                if outcome is None:
+                    self._refuse_under_way(each, question)
+        return None
 
     def has_changed(self, look: Look) -> bool:
         """Whether another line of history wrote into the scope since it was looked at."""
@@ -197,7 +153,9 @@ class Fence:
             self._single.add(branch)
         return is_grown
 
-    def _look(self, meaning: Meaning, question: Question, elsewhere: str | None) -> Look:
+    def _look(
+        self, meaning: Meaning, question: Question, elsewhere: str | None, again: Aim | None
+    ) -> Look:
         others = self._others(meaning, question, elsewhere)
         found = self._same(others)
         if found is not None:
@@ -207,7 +165,8 @@ class Fence:
             self._taken.add(each.meant.key)
             aim = Aim(meaning=meaning, nth=each.meant.nth, key=each.meant.key)
             return Look(aim=aim, standing=each, outcome=outcome, seen=others.seen)
-        aim = self._new(meaning, 1 + others.nth)
+        is_kept = again is not None and not self._is_undone(again.key, others)
+        aim = again if again is not None and is_kept else self._new(meaning, 1 + others.nth)
         for each in others.different:
             if self._stands(each) and not self._is_allowed(aim.key):
                 raise self._blocked(aim.key, question, each, "stands")
@@ -252,6 +211,10 @@ class Fence:
             if outcome is None or isinstance(outcome, Happened):
                 return each, outcome
         return None
+
+    def _is_undone(self, key: str, others: _Others) -> bool:
+        found = (each for each in others.same if each.meant.key == key)
+        return any(isinstance(self._fates.of(each), Undone) for each in found)
 
     def _refuse_under_way(self, each: Entered, question: Question) -> None:
         owner = self._reader.owner(branch_of(each.at[0])).row.no
@@ -370,10 +333,6 @@ def _is_same(each: Entered, meaning: Meaning, question: Question) -> bool:
     if each.meant.module:
         return intent_mark(call, each.meant.module) == meaning.intent
     return (call.name, call.digest) == (question.name, question.digest)
-
-
-def _is_elsewhere(said: Outcome | None) -> bool:
-    return isinstance(said, Declined) and said.how == ELSEWHERE
 
 
 def _most(entered: Iterable[Entered], intent: bytes) -> int:

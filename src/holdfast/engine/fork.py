@@ -7,7 +7,7 @@ import msgspec
 
 from holdfast.capture.paths import parse, put
 from holdfast.clock import Clock
-from holdfast.engine.fence import ELSEWHERE
+from holdfast.engine.outcomes import ELSEWHERE
 from holdfast.engine.points import Points
 from holdfast.engine.restore import PrunedAway, is_there, rows_at, state_at
 from holdfast.errors import UnknownCheckpoint, UnknownRun, UsageError

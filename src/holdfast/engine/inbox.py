@@ -49,12 +49,15 @@ class Inbox:
         return [*self._open(run), *(item for item in self._said(run) if item.run == run.body.id)]
 
     def find(self, text: str) -> Item:
-        """What waits, or waited, in the run `text`; else the item whose id begins so."""
+        """What waits, or waited, in the run `text`; else the item whose id begins so.
+
+        An effect that is in doubt in a run and in its forks is one: any of them is given.
+        """
         run = self._opened.reader.find(text) if text else None
         if run is not None:
             return self._in(run)
         alike = next(filter(None, (self._alike(text, look) for look in self._looks())), [])
-        if len(alike) != 1:
+        if not alike or any((each.id, each.kind) != (alike[0].id, DOUBT) for each in alike[1:]):
             why = f"more than one thing is meant by {text!r}" if alike else ""
             raise UnknownQuestion(text, str(self._opened.path), why)
         return alike[0]

@@ -220,6 +220,7 @@ class Launcher:
         )
         session.sections.allow_missing(order.agent.optional)
         session.validators = order.agent.validate
+        session.is_revived = order.is_revived
         told = started_in(reader, writer.run).told if is_resumed else None
         session.pacer = Pacer(session, self._paced(order, told))
         return session

@@ -14,7 +14,7 @@ from holdfast import failpoint
 from holdfast.clock import Clock
 from holdfast.engine import context, left
 from holdfast.engine.agents import Agent
-from holdfast.engine.cancel import cancel
+from holdfast.engine.cancel import cancel, children_of
 from holdfast.engine.drive import PAUSE_S
 from holdfast.engine.faults import is_cancelled
 from holdfast.engine.fork import Fork, fork
@@ -238,8 +238,10 @@ class Lives:
         cancel(self._opened, self._launcher, self._clock, run, reason)
 
     def revive(self, run: StoredRun) -> None:
-        """Nobody wants the run to stop any more."""
+        """Nobody wants the run to stop any more, nor its children."""
         wishes.forget(self._opened, run.row.no)
+        for child in children_of(self._opened.reader, run):
+            self.revive(child)
 
     def rollbacks(self, points: Points) -> Rollbacks:
         """What plans and carries out rollbacks."""

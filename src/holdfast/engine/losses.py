@@ -7,8 +7,8 @@ from msgspec.structs import replace
 
 from holdfast.engine import tools
 from holdfast.engine.depend import Lost, arranged
-from holdfast.engine.fence import Entered, Fates
 from holdfast.engine.fork import Cut
+from holdfast.engine.outcomes import Entered, Fates
 from holdfast.engine.question import show
 from holdfast.model.ids import Point, branch_of
 from holdfast.model.journal import Declined, Entry, Happened, Intended, LoopLeft, TurnEnded, Undone

@@ -1,5 +1,6 @@
 """A person's word on an effect: that it happened or not, or that it may pass the fence."""
 
+import contextlib
 import datetime as dt
 
 import msgspec
@@ -10,6 +11,7 @@ from holdfast.engine.faults import to_exception
 from holdfast.engine.launch import Launcher
 from holdfast.errors import AlreadyAnswered, Blocked, RunHeld, UsageError
 from holdfast.model.branches import Allowed
+from holdfast.model.ids import branch_of
 from holdfast.model.journal import (
     Call,
     Declined,
@@ -21,7 +23,7 @@ from holdfast.model.journal import (
 from holdfast.model.run import Status
 from holdfast.store.codec import values
 from holdfast.store.codec.veil import redact
-from holdfast.store.marks import marks_of
+from holdfast.store.marks import intent_mark, marks_of
 from holdfast.store.open import Opened
 from holdfast.store.reader import History
 from holdfast.store.reader import Run as StoredRun
@@ -46,7 +48,24 @@ class Permit(msgspec.Struct, frozen=True, kw_only=True):
 def resolve(
     opened: Opened, launcher: Launcher, clock: Clock, run: StoredRun, verdict: Verdict
 ) -> None:
-    """Record the verdict under a new epoch; the run can then be restarted."""
+    """Record the verdict under a new epoch; the run can then be restarted.
+
+    A fork or child of a fork may be in doubt of the very same effect: it is told too, unless
+    somebody is at work on it.
+    """
+    found = _record(opened, launcher, clock, run, verdict)
+    rows = opened.reader.intended(run.ledger, intent_mark(found.call, found.module))
+    owners = {branch: opened.reader.owner(branch) for branch in map(branch_of, rows)}
+    for other in {owner.row.no: owner for owner in owners.values()}.values():
+        if other.row.no != run.row.no and other.body.status in (Status.IN_DOUBT, Status.RUNNING):
+            with contextlib.suppress(RunHeld, UsageError):
+                _record(opened, launcher, clock, other, verdict)
+
+
+def _record(
+    opened: Opened, launcher: Launcher, clock: Clock, run: StoredRun, verdict: Verdict
+) -> Intended:
+    """Record the verdict in one run; gives the effect that it is about."""
     if not opened.leases.take(run.row.no):
         raise RunHeld(run.body.id, str(run.body.holder), "its start")
     try:
@@ -61,6 +80,7 @@ def resolve(
         failpoint.reach("doubt.resolving")
         writer.finish(ticket)
         failpoint.reach("doubt.resolved")
+        return found
     finally:
         opened.leases.give(run.row.no)
 

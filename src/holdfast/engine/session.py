@@ -120,6 +120,7 @@ class Session:
         self.bytes_since_base = 0
         self.stopped: BaseException | None = None
         self.validators: Sequence[Validator[Any]] = ()
+        self.is_revived = False
         self.back: Point | None = None
         self.is_over = False
         self.doing: dict[str, Call] = {}

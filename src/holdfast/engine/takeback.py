@@ -16,7 +16,7 @@ from holdfast.clock import Clock
 from holdfast.engine import handlers, tools
 from holdfast.engine.effect import EffectSpec
 from holdfast.engine.faults import to_error
-from holdfast.engine.fence import Entered, Fates
+from holdfast.engine.outcomes import Entered, Fates
 from holdfast.errors import HoldfastError, NotDone, StoreError
 from holdfast.model.branches import Undoing
 from holdfast.model.journal import (

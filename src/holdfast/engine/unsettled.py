@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from holdfast.engine import tools
 from holdfast.engine.depend import Lost, arranged
-from holdfast.engine.fence import Entered, Fates
 from holdfast.engine.losses import way
+from holdfast.engine.outcomes import Entered, Fates
 from holdfast.model.branches import RolledBack
 from holdfast.model.ids import branch_of
 from holdfast.model.journal import Declined, Happened, Intended, Undone
