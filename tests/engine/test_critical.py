@@ -1,12 +1,14 @@
 """A critical section that is left by an error leaves nothing behind that can be taken back."""
 
+import contextlib
+import threading
 from typing import Any, NoReturn
 
 import pytest
 
 import holdfast
 from holdfast.model.journal import Aborted, Saved, Undone
-from tests.engine.kit import Stage, World, moments
+from tests.engine.kit import RUN, Stage, World, moments
 
 
 class Bank:
@@ -186,6 +188,42 @@ def test_a_section_may_wait_for_a_person(stage: Stage) -> None:
     with stage.open() as store:
         store.answer("run-1", "yes")
     assert ["moved 5", "yes"] == stage.live(mover)
+    assert ["move 5"] == bank.log
+
+
+@pytest.mark.parametrize(("failing", "expected"), [("fork", "[] ['kept']"), (RUN, "['kept'] []")])
+def test_what_another_line_of_history_did_or_took_over_is_kept(
+    stage: Stage, failing: str, expected: str
+) -> None:
+    """An abort in a fork does not take back what its parent did, nor the other way round."""
+    bank = Bank()
+    move, _, _ = effects(bank)
+    found: dict[str, list[str]] = {}
+
+    def fork() -> None:
+        """Made while the parent is inside, and run to its end."""
+        with stage.open() as store:
+            store.fork(RUN, at=0, new_id="fork")
+        beside = threading.Thread(target=lambda: stage.live(mover, id="fork"))
+        beside.start()
+        beside.join()
+
+    @holdfast.agent
+    def mover(run: holdfast.Run) -> None:
+        for turn in run.turns():
+            if turn == 1:
+                with contextlib.suppress(ZeroDivisionError), run.critical("transfer") as section:
+                    move(5)
+                    if run.id == RUN:
+                        run.call(fork)
+                    if run.id == failing:
+                        fail()
+                found[run.id] = [taken.how for taken in section.effects]
+                return
+
+    stage.live(mover)
+
+    assert expected == f"{found[RUN]} {found['fork']}"
     assert ["move 5"] == bank.log
 
 

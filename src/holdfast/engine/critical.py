@@ -17,7 +17,8 @@ from holdfast.capture.digest import digest
 from holdfast.engine import context
 from holdfast.engine.depend import Lost, arranged
 from holdfast.engine.faults import to_error, to_exception
-from holdfast.engine.losses import way
+from holdfast.engine.losses import held_elsewhere, way
+from holdfast.engine.outcomes import Entered, Fates
 from holdfast.engine.question import DIGEST_BYTES, Question
 from holdfast.engine.reading import Record
 from holdfast.engine.restore import held_at, rows_at
@@ -148,6 +149,7 @@ class Critical:
         session = self._session
         meant, said = self._known()
         taker = TakeBack(session.reader, session.clock, session.writer)
+        fates = Fates(session.reader, session.writer.run.ledger)
         found: list[Lost] = []
         for key in reversed(self._keys):
             place = meant.get(key)
@@ -155,11 +157,16 @@ class Critical:
                 continue  # It was stopped before it was meant.
             entry, row, index, outcome = place
             if not isinstance(outcome, Declined):
-                taken = way(entry, outcome)
+                fate = fates.of(Entered(meant=entry, at=(row, index)))
+                kept = held_elsewhere(fate if isinstance(fate, Happened) else None)
+                taken = way(entry, outcome, kept=kept)
                 found.append(Lost(meant=entry, at=(row, index), taken=taken))
         ended = {key: entry for key, entry in said.items() if isinstance(entry, Undone)}
         for lost in arranged(session.reader, found):
             key, taken = lost.taken.key, lost.taken
+            if taken.how == "kept":
+                self.effects.append(taken)
+                continue
             if key not in ended:
                 ended[key] = taker.carry_out(lost.take, was_cut=key in said, over=ended)
             error = ended[key].error

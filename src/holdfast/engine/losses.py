@@ -49,9 +49,7 @@ def losses(reader: Reader, run: Run, cut: Cut, *, is_kept: bool) -> Loss:
             kept = "only sections go back"
         elif branch_of(at[0]) not in own:
             kept = "the run that this one comes from did it"
-        elif fate is not None and fate.how == "ledger":
-            kept = "another branch or run of this history holds it too"
-        taken = way(entry, fate, kept=kept)
+        taken = way(entry, fate, kept=kept or held_elsewhere(fate))
         found.append(Lost(meant=entry, at=at, taken=taken))
     inorder = arranged(reader, found)
     return Loss(
@@ -60,6 +58,12 @@ def losses(reader: Reader, run: Run, cut: Cut, *, is_kept: bool) -> Loss:
         takes=[each.take for each in inorder if each.taken.how != "kept"],
         end=reader.end(run.row.head),
     )
+
+
+def held_elsewhere(fate: Happened | None) -> str:
+    """Why an effect stays that was taken over from another line of history; empty: it was not."""
+    is_shared = fate is not None and fate.how == "ledger"
+    return "another branch or run of this history holds it too" if is_shared else ""
 
 
 def _is_of_turn(entry: Entry) -> bool:
