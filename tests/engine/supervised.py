@@ -261,3 +261,9 @@ def office_of_mortals(run: holdfast.Run, place: str, dies_at: list[int]) -> list
 @holdfast.agent
 def ringleader(run: holdfast.Run, place: str) -> str:
     return run.child(poisoned, place)
+
+
+@holdfast.agent(sla=holdfast.SLA(max_recovery="1m"))
+def hurried(_run: holdfast.Run, place: str) -> None:
+    think(place, 0)
+    raise ConnectionResetError("the line is down")

@@ -15,9 +15,10 @@ from typing import Any
 import pytest
 
 import holdfast
+from holdfast.clock import SystemClock
 from holdfast.engine import watch as watching
 from holdfast.model.journal import Decided, Entry
-from tests.engine.kit import RUN, Stage, reaching
+from tests.engine.kit import RUN, Crash, Stage, reaching
 
 HERE = Path(__file__).parent
 WAIT_S_MAX = 60.0
@@ -28,6 +29,11 @@ def agents(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     monkeypatch.syspath_prepend(str(HERE))
     yield importlib.import_module("supervised")
     sys.modules.pop("supervised", None)
+
+
+class AnHourAgo(SystemClock):
+    def now(self) -> float:
+        return super().now() - 3600
 
 
 @contextlib.contextmanager
@@ -154,6 +160,37 @@ def test_a_fork_that_a_watch_begins_has_not_failed(
         assert {"fork": "finished"} == store.watch(once=True)
 
     assert [] == decisions(stage.journal("fork"))
+
+
+def test_a_run_whose_supervisor_died_before_it_restarted_it_is_restarted_by_the_next(
+    stage: Stage, agents: ModuleType, tmp_path: Path
+) -> None:
+    def die(name: str) -> None:
+        if name == "supervise.ended":
+            raise Crash
+
+    for _ in range(2):
+        with stage.open() as store, pytest.raises(Crash), reaching(die):
+            store.supervise(agents.flaky, str(tmp_path), 3, id=RUN, spare=False)
+        assert holdfast.Status.FAILED is stage.info().status
+
+    with stage.open() as store:
+        assert {RUN: "finished"} == store.watch(once=True)
+    assert 1 == (tmp_path / "asked").read_text().count("think 0")
+
+
+def test_what_is_too_late_to_be_restarted_is_given_to_a_person_and_left_alone(
+    stage: Stage, agents: ModuleType, tmp_path: Path
+) -> None:
+    with pytest.raises(holdfast.RunFailed):
+        Stage(stage.path, AnHourAgo()).live(agents.hurried, str(tmp_path))
+
+    with stage.open() as store:
+        assert {RUN: "Escalated"} == store.watch(once=True)
+        assert {} == store.watch(once=True)
+        [item] = store.inbox()
+
+    assert "more than max_recovery" in item.text
 
 
 def test_a_watch_that_cannot_start_a_process_tries_again_later(

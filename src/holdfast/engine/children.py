@@ -22,6 +22,7 @@ from holdfast.engine import context
 from holdfast.engine.agents import Agent
 from holdfast.engine.call import StepSpec, raise_again
 from holdfast.engine.drive import Commit, Invoke, Recorded, Rest, adrive, drive
+from holdfast.engine.incident import last_decision
 from holdfast.engine.line import is_loop_running
 from holdfast.engine.naming import run_id
 from holdfast.engine.order import Order
@@ -40,7 +41,7 @@ from holdfast.errors import (
 )
 from holdfast.model.decision import Action
 from holdfast.model.ids import point_id
-from holdfast.model.journal import Call, Decided, Raised, Spawned
+from holdfast.model.journal import Call, Raised, Spawned
 from holdfast.model.run import Origin
 from holdfast.ondemand import OnDemand
 
@@ -258,9 +259,8 @@ def _again_s(each: _Child, order: Order, error: HoldfastError) -> float | None:
     run = session.reader.find(order.run)
     if run is None or isinstance(error, Cancelled):
         return None
-    last = session.reader.row(session.reader.end(run.row.head)).row.entries
-    decided = [entry.decision for entry in last if isinstance(entry, Decided)]
-    return decided[-1].wait_s if decided and decided[-1].action is Action.RESTART else None
+    decided = last_decision(session.reader, run)
+    return decided.wait_s if decided is not None and decided.action is Action.RESTART else None
 
 
 def _failed(each: _Child, order: Order, error: HoldfastError, took_s: float) -> Exception:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from holdfast.engine.reading import Key, key_of
 from holdfast.errors import Damaged
 from holdfast.model.branches import Forked, RolledBack
-from holdfast.model.decision import Action
+from holdfast.model.decision import Action, Decision
 from holdfast.model.failure import Failure, FailureKind
 from holdfast.model.journal import (
     ENDED,
@@ -95,6 +95,25 @@ def incident_of(reader: Reader, run: StoredRun) -> Incident:
     if not reading.is_alive and found.ends:
         found.ends.pop()  # It was recorded; it does not count against itself.
     return found
+
+
+def last_decision(reader: Reader, run: StoredRun) -> Decision | None:
+    """What was decided about the end of a run as it was recorded, if that is its last word."""
+    last = reader.row(reader.end(run.row.head))
+    decided = [entry for entry in last.row.entries if isinstance(entry, Decided)]
+    if not decided:
+        # A run's own decision rides along with its end, and may have been committed before it.
+        before = reader.before(run.row.head, last.id).row.entries
+        decided = [entry for entry in before if isinstance(entry, Decided) and entry.by == "run"]
+    return decided[-1].decision if decided else None
+
+
+def goes_on(reader: Reader, run: StoredRun) -> bool:
+    """Whether a failed run is to go on by itself, and whoever was to see to it is gone."""
+    if run.body.status is not Status.FAILED:
+        return False
+    decided = last_decision(reader, run)
+    return decided is not None and decided.action in (Action.RESTART, Action.ROLLBACK)
 
 
 def _read(reader: Reader, run: StoredRun) -> "_Reading":

@@ -21,6 +21,7 @@ from holdfast.engine.fork import Fork, fork
 from holdfast.engine.hold import Holds
 from holdfast.engine.housekeeper import Housekeeper
 from holdfast.engine.inbox import Inbox
+from holdfast.engine.incident import goes_on
 from holdfast.engine.judge import Supposed
 from holdfast.engine.launch import Launcher
 from holdfast.engine.line import is_loop_running
@@ -260,10 +261,12 @@ class Lives:
         _refuse_nested(order)
         supervisor = self._supervisor()
         supervisor.settle(order.run)
-        known = self._launcher.known(order)
+        found = self._opened.reader.find(order.run)
+        is_cut = found is not None and goes_on(self._opened.reader, found)
+        known = self._launcher.known(replace(order, is_restart=order.is_restart or is_cut))
         if known is None:
             try:
-                supervisor.carry_out(order, terms)
+                (supervisor.recover if is_cut else supervisor.carry_out)(order, terms)
             except RunStopped:
                 self._notify(order.run)
                 raise

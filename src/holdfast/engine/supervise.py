@@ -19,7 +19,7 @@ from holdfast.engine.errand import Errand, Go
 from holdfast.engine.escalate import escalate
 from holdfast.engine.faults import to_exception
 from holdfast.engine.hold import Holds
-from holdfast.engine.incident import GONE
+from holdfast.engine.incident import GONE, goes_on
 from holdfast.engine.judge import rollback_reason
 from holdfast.engine.launch import Launcher
 from holdfast.engine.logs import log
@@ -255,7 +255,7 @@ class Supervisor:
 
     def _give_to_person(self, run: StoredRun, decided: Decided) -> Exception:
         """Record that a person has to look, where the run did not record it itself."""
-        if run.body.status is Status.FAILED:
+        if run.body.status is Status.FAILED and not goes_on(self._opened.reader, run):
             return self._launcher.failed(run)
         return escalate(self._opened, self._launcher, self._clock, run, decided)
 

@@ -10,6 +10,7 @@ import msgspec
 from holdfast.clock import Clock
 from holdfast.engine.agents import Agent
 from holdfast.engine.ask import still_waiting
+from holdfast.engine.incident import goes_on
 from holdfast.engine.order import Order
 from holdfast.engine.supervise import Supervisor, Terms
 from holdfast.engine.tell import Teller
@@ -139,7 +140,21 @@ class Watcher:
             return False  # Its parent goes on with it.
         if run.body.status is Status.WAITING:
             return still_waiting(self._opened, run, self._clock.now()) is None
+        if run.body.status is Status.FAILED:
+            return self._goes_on(run)
         return run.body.status in (Status.RUNNING, Status.ROLLING_BACK)
+
+    def _goes_on(self, run: StoredRun) -> bool:
+        """Whether a failed run was to go on, and nobody sees to it; a child is its parent's.
+
+        It is asked once: nothing changes in a failed run by itself.
+        """
+        is_own = run.body.origin is None or not run.body.origin.is_child
+        if is_own and goes_on(self._opened.reader, run):
+            return True
+        with self._lock:
+            self._left_alone[run.body.id] = run.row.epoch
+        return False
 
     def _has_parent_at_work(self, run: StoredRun) -> bool:
         origin = run.body.origin
