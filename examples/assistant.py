@@ -1,7 +1,8 @@
 """An agent class that knows nothing of Holdfast, made restartable by five added lines.
 
 Lines marked `(added)` are new, those marked `(changed)` were another line before. Play it with
-`python examples/assistant.py`, kill it wherever you like, play it again.
+`python examples/assistant.py` (it takes NumPy: `pip install numpy`), kill it wherever you like,
+play it again.
 """
 
 from typing import Any

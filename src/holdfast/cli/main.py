@@ -38,7 +38,7 @@ COMMANDS = {
     "pin": "Keep a run or checkpoint whatever the rules say.",
     "unpin": "Leave a run or checkpoint to the rules again.",
     "keys": "Encrypt a store, give it new keys, or show which it has.",
-    "erase": "Erase a run from an encrypted store for good.",
+    "erase": "Erase a run for good: nobody can read it any more.",
     "anchor": "Print how far history goes, to be kept elsewhere.",
     "verify": "Check every byte of the store against its hashes.",
     "repair": "Show what can be kept of a damaged store; keep it.",
