@@ -273,6 +273,9 @@ def test_values_are_shown_short_and_unknown_classes_by_name() -> None:
 
     assert "Stranger(n=7)" == shown(known)
     assert f"<shop:Nobodyxx, {len(unknown)} bytes>" == shown(unknown)
+    both = values.encode(Stranger(Stranger(7)))  # type: ignore[arg-type]
+    outer = both.replace(b"shop:Stranger", b"shop:Nobodyyy", 1).replace(b"shop:Str", b"shop:Xtr")
+    assert f"<shop:Nobodyyy, {len(outer)} bytes>" == shown(outer)
     assert "{'a': [1, 2]}" == shown(values.encode({"a": [1, 2]}))
     assert 80 > len(shown(values.encode("x" * 5000)))
     assert "<3 bytes that no value can be read from>" == shown(b"\x09ab")

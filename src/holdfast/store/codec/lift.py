@@ -129,17 +129,17 @@ class Lift:
 
     def _object(self, tree: list[Any], depth: int) -> object:
         name, version, payload, *rest = tree[1:]
+        entry = self._registry.of_name(_typed(name, str))
+        if entry is None:  # Of what is inside nothing can be said either: this is the name to tell.
+            raise Refusal(
+                name,
+                f"stored as {name!r}, which this program does not know; import the module whose "
+                "steps or agents name it in annotations, or which registers it (`--app MODULE` in "
+                "a command), or `holdfast.register` the class under this name=",
+            )
         # Fields and rest are no deeper than the object itself.
         payload = self.lift(payload, depth - 1 if type(payload) is dict else depth)
         rest = [self.lift(part, depth - 1) for part in rest]
-        entry = self._registry.of_name(_typed(name, str))
-        if entry is None:
-            raise Refusal(
-                name,
-                f"stored as {name!r}, which this program does not know; import the module that "
-                "declares it (`--app MODULE` in a command), or `holdfast.register` the class under "
-                "this name=",
-            )
         try:
             payload = self._registry.upgrade(entry, _typed(version, int), payload)
             return entry.shape.make(entry.cls, payload, rest[0] if rest else None)
