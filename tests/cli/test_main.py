@@ -117,15 +117,19 @@ def test_a_remedy_is_told_unless_the_text_has_it(
         errors.NotStorable("x", "socket", "it is open"),
         errors.StepError("Late", "too late"),
         errors.UnknownRun("r", "s"),
+        errors.StoreUnwritable("s", "it is a file", "give another path"),
+        errors.NestedCall("a run", "run r", "write run.child"),
     ]
     for error in raised:
         monkeypatch.setattr(cli, "_invoke", _raiser(error))
         main(["runs"])
 
-    first, second, third = capsys.readouterr().err.splitlines()
+    first, second, third, fourth, fifth = capsys.readouterr().err.splitlines()
     assert first == "error: x: socket: it is open"  # It says itself what helps.
     assert second.endswith(f"; {errors.StepError.remedy}")
     assert 1 == third.count(errors.UnknownRun.remedy)
+    assert fourth.endswith("; give another path")
+    assert fifth.endswith("; write run.child")
 
 
 @pytest.mark.parametrize("wish", ["", "1"])

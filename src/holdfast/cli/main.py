@@ -79,6 +79,9 @@ EXITS: dict[type[BaseException], int] = {
 }
 """Error → exit status; the nearest class in the error's line of ancestors counts."""
 
+ADVISING = (errors.NotStorable, errors.StoreUnwritable, errors.NestedCall, errors.NotInRun)
+"""Errors whose text says what helps in their case, which is not always what their class says."""
+
 EXIT_OK = 0
 EXIT_UNEXPECTED = 1
 EXIT_INTERRUPTED = 130
@@ -237,7 +240,7 @@ def _explain(error: Exception, words: Sequence[str]) -> int:
         return error.exit_code
     if isinstance(error, errors.HoldfastError):
         text = str(error)
-        is_told = error.remedy in text or isinstance(error, errors.NotStorable)  # Says it itself.
+        is_told = error.remedy in text or isinstance(error, ADVISING)
         hint = "" if is_told else f"; {error.remedy}"
         tell("\n".join([f"error: {text}{hint}", *getattr(error, "__notes__", ())]))
         return next(EXITS[kind] for kind in type(error).__mro__ if kind in EXITS)
