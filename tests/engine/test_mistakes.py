@@ -129,6 +129,14 @@ def calls_a_value(run: holdfast.Run) -> Any:
     return odd_run(run).call(5)
 
 
+def streams_a_stream(run: holdfast.Run) -> Any:
+    return list(odd_run(run).stream(token for token in "kelp"))
+
+
+def wraps_a_value(run: holdfast.Run) -> Any:
+    return odd_run(run).wrap(echo(1))()
+
+
 def hides_a_coroutine(run: holdfast.Run) -> Any:
     return run.call(lambda: search.bare("kelp"))
 
@@ -148,7 +156,9 @@ def odd_run(run: holdfast.Run) -> Any:
             asks_by_a_method,
             r"ask\(self\): .*Client: it is the object of a method; say ignore='self'",
         ),
-        (calls_a_value, "run.call takes a function and its arguments, not 5"),
+        (calls_a_value, "run.call takes a function, before it is called, not what it gave: 5"),
+        (streams_a_stream, "run.stream takes a function, before it is called, .*<generator"),
+        (wraps_a_value, "run.wrap takes a function, before it is called, not what it gave: 1"),
         (hides_a_coroutine, "a coroutine, which nobody awaits here; write it with `async def`"),
     ],
 )
@@ -290,3 +300,19 @@ def test_a_relative_path_in_a_directory_that_is_gone_is_refused(
 
     with pytest.raises(holdfast.StoreUnwritable, match="the working directory is gone"):
         holdfast.open("store")
+
+
+@pytest.mark.parametrize(
+    ("ask", "told"),
+    [
+        (lambda store: store.erase(5), "named by its id, a text, not by 5"),
+        (lambda store: store.approve(6), "named by its id, a text, not by 6"),
+        (lambda store: store.gc("7d"), r"holdfast.Retention\(last=…\), not '7d'"),
+        (lambda store: store.plan_gc(7), r"holdfast.Retention\(last=…\), not 7"),
+    ],
+)
+def test_what_a_store_cannot_take_is_refused_in_words(
+    stage: Stage, ask: Callable[[Any], object], told: str
+) -> None:
+    with stage.open() as store, pytest.raises(holdfast.UsageError, match=told):
+        ask(store)

@@ -15,6 +15,7 @@ from holdfast.engine.item import (
     moment,
     name_of,
 )
+from holdfast.engine.naming import text_of
 from holdfast.engine.question import show
 from holdfast.engine.resolve import Verdict, doubts
 from holdfast.engine.trouble import STOPPED, trouble
@@ -53,7 +54,7 @@ class Inbox:
 
         An effect that is in doubt in a run and in its forks is one: any of them is given.
         """
-        run = self._opened.reader.find(text) if text else None
+        run = self._opened.reader.find(text_of(text)) if text else None
         if run is not None:
             return self._in(run)
         alike = next(filter(None, (self._alike(text, look) for look in self._looks())), [])

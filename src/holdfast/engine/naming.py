@@ -10,6 +10,13 @@ if TYPE_CHECKING:
     from holdfast.engine.checkpoint import Checkpoint
 
 
+def text_of(id_: object) -> str:
+    """The id that names a run; `UsageError` for what is no text."""
+    if not isinstance(id_, str):
+        raise UsageError(f"a run is named by its id, a text, not by {id_!r:.80}")
+    return id_
+
+
 def run_id(given: object) -> str:
     """`given` if it can name a run; `UsageError` says why it cannot."""
     if not isinstance(given, str):

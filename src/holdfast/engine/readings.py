@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast.capture.diff import Change
 from holdfast.clock import SystemClock
 from holdfast.engine.budget import Balance, balances
+from holdfast.engine.naming import text_of
 from holdfast.engine.points import Points
 from holdfast.errors import StoreClosed, UnknownRun, UsageError
 from holdfast.model.run import RunInfo, Status
@@ -121,11 +122,9 @@ class Readings:
         return follower.follow(name, offset, SystemClock())
 
     def _found(self, id_: object) -> StoredRun:
-        if not isinstance(id_, str):
-            raise UsageError(f"a run is named by its id, a text, not by {id_!r:.80}")
-        found = self._opened.reader.find(id_)
+        found = self._opened.reader.find(text := text_of(id_))
         if found is None:
-            raise UnknownRun(id_, str(self.path))
+            raise UnknownRun(text, str(self.path))
         return found
 
     def _info(self, run: StoredRun) -> RunInfo:

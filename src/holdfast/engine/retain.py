@@ -84,6 +84,7 @@ class Collector:
     """Plans and collects the garbage of one store at one moment."""
 
     def __init__(self, opened: Opened, rules: Retention, now: float) -> None:
+        _check(rules)
         self._opened, self._rules, self._now = opened, rules, now
         self._reader = opened.reader
         self._points = Points(opened.reader, opened.path)
@@ -304,3 +305,9 @@ def _point(name: str) -> Point:
         msg = f"{name!r} names no point of a run; take one from `holdfast show RUN --checkpoints`"
         raise UsageError(msg)
     return parsed[1]
+
+
+def _check(rules: object) -> None:
+    if not isinstance(rules, Retention):
+        msg = f"rules of retention are holdfast.Retention(last=…), not {rules!r:.80}"
+        raise UsageError(msg)

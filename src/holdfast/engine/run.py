@@ -122,8 +122,7 @@ class Run:
     def call(self, fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Record a call of an undecorated function as a step (awaitable if `fn` is async)."""
         target, values, options = unfold(fn, args, kwargs)
-        if not callable(target):
-            raise UsageError(f"run.call takes a function and its arguments, not {target!r:.80}")
+        _refuse_no_function("run.call", target)
         name = name_of(target)
         spec = StepSpec(fn=target, shape=Shape(name, target))
         recorded = ask(spec, self._here(name), values, options)
@@ -177,6 +176,7 @@ class Run:
         while nothing has come.
         """
         target, values, options = unfold(fn, args, kwargs)
+        _refuse_no_function("run.stream", target)
         spec = streaming.spec_of(
             target, name, every=every, tokens=tokens, timeout=timeout, retry=retry
         )
@@ -305,6 +305,7 @@ class Run:
 
     def wrap(self, fn: Callable[P, R]) -> Callable[P, R]:
         """`fn`, carrying the run into whatever thread or event loop calls it."""
+        _refuse_no_function("run.wrap", fn)
         frame = context.frame.get()
         if frame is None or frame.session is not self._session:
             frame = Frame(self._session)
@@ -340,3 +341,9 @@ class Run:
 
     def __repr__(self) -> str:
         return f"<Run {self.id!r}, turn {self._session.turn}>"
+
+
+def _refuse_no_function(taker: str, given: object) -> None:
+    if not callable(given):
+        msg = f"{taker} takes a function, before it is called, not what it gave: {given!r:.80}"
+        raise UsageError(msg)

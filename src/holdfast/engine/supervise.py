@@ -301,7 +301,7 @@ def _refuse_unfindable(agent: Agent[..., Any]) -> None:
         )
         raise UsageError(msg)
     if _home(agent) == (MAIN, None):
-        msg = f"agent {agent.name} comes from no file that a child process could read"
+        msg = f"agent {agent.name} comes from no file a child process could read; put it into one"
         raise UsageError(msg)
 
 

@@ -25,7 +25,7 @@ from holdfast.engine.item import (
     name_of,
 )
 from holdfast.engine.life import Lives
-from holdfast.engine.naming import point_name, run_id
+from holdfast.engine.naming import point_name, run_id, text_of
 from holdfast.engine.order import Order
 from holdfast.engine.plan import RollbackPlan
 from holdfast.engine.readings import Readings
@@ -70,7 +70,7 @@ class Verbs(Readings):
         """
         self._refuse_if_closed()
         grave = Grave(self._clock.now(), "`store.erase`")
-        return erasing.erase(self._opened, id, grave, with_forks=with_forks)
+        return erasing.erase(self._opened, text_of(id), grave, with_forks=with_forks)
 
     def gc(self, rules: Retention) -> Collected:
         """Remove what no rule keeps: runs, what rows of old points held, values nobody names.
