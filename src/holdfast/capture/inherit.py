@@ -7,8 +7,10 @@ stored of the one before it instead of storing the same message again.
 
 from collections.abc import Sequence
 
-from holdfast.capture.fixed import BASIC, Value
+from holdfast.capture.fixed import BASIC, Value, is_fixed
 from holdfast.capture.node import KINDS, UNSAVED, children
+from holdfast.errors import NotStorable
+from holdfast.store.codec import values
 
 
 class Heir:
@@ -74,9 +76,14 @@ def _take_over(new: Value, old: Value) -> None:
 
 
 def _is_same(new: Value, old: Value) -> bool:
-    """Whether two plain values are equal and of one type; NaN is equal to nothing but itself."""
-    if type(new) not in BASIC or type(old) is not type(new):
+    """Whether two values that cannot change are equal and of one type, down to the bits."""
+    if type(old) is not type(new) or not is_fixed(new):
         return False
     if new is old:
         return True
-    return bool(new == old) and (type(new) is not float or new.hex() == old.hex())  # 0.0, -0.0
+    if type(new) in BASIC and type(new) is not float:
+        return bool(new == old)
+    try:  # 0.0 equals -0.0, and a time another one elsewhere.
+        return values.encode(new, path="") == values.encode(old, path="")
+    except NotStorable:
+        return False

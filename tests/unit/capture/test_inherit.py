@@ -3,7 +3,10 @@
 import copy
 import json
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta, timezone
+from decimal import Decimal
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -12,6 +15,7 @@ from holdfast.capture.state import State
 from holdfast.capture.tracked import plain
 
 MESSAGE_BYTES = 1000
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
 class Log:
@@ -58,6 +62,18 @@ def test_a_conversation_that_comes_back_whole_from_a_library_costs_what_is_new_i
     for _ in range(5):
         root["messages"] = [*copied(root["messages"]), *messages(1)]
         assert log.turn() < MESSAGE_BYTES + 500
+
+
+def test_messages_with_times_and_ids_in_them_are_stored_once_too() -> None:
+    dated = [
+        each | {"at": datetime(2026, 1, 1, each["n"], tzinfo=UTC), "id": UUID(int=each["n"])}
+        for each in messages(20)
+    ]
+    log = Log({"messages": dated})
+
+    log.state.root["messages"] = copy.deepcopy(log.state.root["messages"])
+
+    assert log.turn() < 500
 
 
 def test_a_slice_that_is_set_to_equal_items_costs_little() -> None:
@@ -109,6 +125,9 @@ def test_the_copy_is_a_container_of_its_own() -> None:
         ([{"a": 1, "b": 2}], [{"b": 2, "a": 1}]),
         ([{"a": [1]}], [{"a": [1, 1]}]),
         ([{1: "a"}], [{True: "a"}]),
+        ([{"at": NOON}], [{"at": NOON.astimezone(timezone(timedelta(hours=1)))}]),
+        ([{"at": NOON}], [{"at": NOON.replace(fold=1)}]),
+        ([{"n": Decimal("1.0")}], [{"n": Decimal("1.00")}]),
     ],
 )
 def test_what_is_equal_but_not_the_same_is_stored(before: object, after: object) -> None:
