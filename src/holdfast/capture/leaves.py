@@ -71,7 +71,16 @@ class Leaves:
                     self._look_at(tracker, holder, place, leaf, found)
                 elif holder.hf_node >= tracker.floor:
                     mark_place(tracker, holder, place)
+        if not self.saved.keys() <= found.keys():
+            self._hand_on(found)
         return found
+
+    def _hand_on(self, found: dict[int, Now]) -> None:
+        """Let equal copies be what the leaves were that are gone: nobody can tell them apart."""
+        gone = {saved.digest: key for key, saved in self.saved.items() if key not in found}
+        for key, now in found.items():
+            if key not in self.saved and (before := gone.pop(now.digest, None)) is not None:
+                self.saved[key] = self.saved.pop(before)._replace(leaf=now.leaf)
 
     def _look_at(
         self, tracker: Tracker, holder: Node, place: object, leaf: object, found: dict[int, Now]

@@ -143,3 +143,22 @@ def test_everything_inside_a_leaf_is_found_unless_it_is_not_asked_for() -> None:
 
     assert {"a", "b"} <= {item for item in within(note) if isinstance(item, str)}
     assert [note.tags] == [item for item in within(note, but={str}) if isinstance(item, list | str)]
+
+
+def test_equal_copies_of_objects_are_what_those_were_that_are_gone() -> None:
+    state = State({"notes": [Note(["x" * 1000, f"{n}"]) for n in range(20)]})
+    saves = [state.base()]
+
+    state.root["notes"] = [Note([*note.tags]) for note in state.root["notes"]]
+    saves.append(state.delta() or b"")
+
+    assert len(saves[1]) < 200
+    first, kept = state.root["notes"][0], state.root["notes"][1]
+    state.root["notes"][1:3] = [Note([*kept.tags]), kept]  # Now there are two of them.
+    first.tags.append("changed")
+    saves.append(state.delta() or b"")
+    kept.tags.append("changed")
+    saves.append(state.delta() or b"")
+    again = State.restore(saves[0], saves[1:], {}.get).root["notes"]
+    assert [note.tags for note in state.root["notes"]] == [note.tags for note in again]
+    assert len({id(note) for note in again}) == len(again)
