@@ -41,8 +41,8 @@ def _bloat(facts: Sequence[Facts]) -> Iterator[Smell]:
         yield Smell(
             name="bloat",
             found=f"a run adds {mean:,.0f} bytes on average, {largest.id} {largest.bytes:,}",
-            instead=f"`holdfast du {largest.id}` shows what it holds; let steps return "
-            "what is new, not all messages; keep large values out of the state, or collect old points: "
+            instead=f"`holdfast du {largest.id}` shows what it holds; let steps return what is "
+            "new, not all messages; keep large values out of the state, or collect old points: "
             "`holdfast gc`",
         )
 
