@@ -8,6 +8,7 @@ from holdfast.model.journal import Usage
 from holdfast.model.limits import is_sane, short_repr
 
 _REPORTS = ("usage", "usage_metadata", "usageMetadata")
+_REPORT_NAMES = frozenset(_REPORTS)
 _IN_ALL = ("prompt_tokens", "tokens_in", "prompt_token_count", "promptTokenCount")
 _IN_REST = ("input_tokens", "inputTokens")
 """Beside these Anthropic and Bedrock tell of tokens that went through a cache; others within."""
@@ -70,6 +71,8 @@ def cached_of(answer: object) -> Cached:
 
 
 def _reported(answer: object) -> object:
+    if type(answer) is dict and _REPORT_NAMES.isdisjoint(answer):
+        return None  # Asked of every answer, and most say nothing.
     return next((each for name in _REPORTS if (each := _get(answer, name)) is not None), None)
 
 
