@@ -162,3 +162,16 @@ def test_equal_copies_of_objects_are_what_those_were_that_are_gone() -> None:
     again = State.restore(saves[0], saves[1:], {}.get).root["notes"]
     assert [note.tags for note in state.root["notes"]] == [note.tags for note in again]
     assert len({id(note) for note in again}) == len(again)
+
+
+def test_an_object_stays_itself_when_its_equal_goes() -> None:
+    one, two = Note(["equal"]), Note(["equal"])
+    state = State({"notes": [one, two]})
+    saves = [state.base()]
+
+    state.root["notes"][:] = [one, one]
+    saves.append(state.delta() or b"")
+
+    first, second = State.restore(saves[0], saves[1:], {}.get).root["notes"]
+    assert first is second
+    assert first == one

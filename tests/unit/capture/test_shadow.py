@@ -42,6 +42,13 @@ class Record:
     more: Any = None
 
 
+@values.register(name="test_shadow.Twin")
+@dataclass
+class Twin:
+    text: object = ""
+    more: Any = None
+
+
 @values.register(name="test_shadow.Slotted")
 @dataclass(slots=True)
 class Slotted:
@@ -214,7 +221,7 @@ def test_an_instance_whose_class_was_changed_is_another() -> None:
     seen = shadow_of(leaf)
     assert seen is not None
 
-    object.__setattr__(leaf, "__class__", Computed)
+    object.__setattr__(leaf, "__class__", Twin)
 
     assert not seen.is_true()
 
@@ -255,6 +262,15 @@ def test_what_left_the_state_is_let_go() -> None:
     state.delta()
 
     assert 1 == len(shadows._known)  # noqa: SLF001 as above
+
+
+def test_all_is_encoded_anew_once_another_secret_is_known() -> None:
+    state = State({"it": Record("a")})
+    state.base()
+
+    state.hashes_anew(1)
+
+    assert not _tracker(state).shadows._known  # noqa: SLF001 as above
 
 
 def _tracker(state: State) -> Tracker:
