@@ -1,5 +1,7 @@
 """`holdfast rollback`: the plan, the consent, the report, and the way back."""
 
+import shlex
+
 import pytest
 
 from tests.cli.kit import Shop, new_shop, on_terminal, wait_for
@@ -249,3 +251,21 @@ def test_a_process_that_does_not_let_go_in_time_is_left_alone(shop: Shop) -> Non
     assert "--wait: 'soon'" in wrong.err
     assert still is None
     assert 0 == shop(*words).status
+
+
+@pytest.mark.parametrize("odd", ["my run", "-x", "it's"])
+def test_what_is_printed_to_go_on_can_be_typed_as_it_stands(shop: Shop, odd: str) -> None:
+    shop.put("tools.py", TOOLS)
+    shop.put("broken")
+    shop("run", "tools:trader", "--id", odd)
+    rolled = shop("rollback", "--to", "0", "--app", "tools", "--yes", "--", odd)
+
+    [retry] = [line.split("`")[1] for line in rolled.err.splitlines() if "--retry" in line]
+    (shop.folder / "broken").unlink()
+    retried = shop(*shlex.split(retry)[1:])
+    again = rolled.out.splitlines()[-1].strip()
+    restarted = shop(*shlex.split(again)[1:])
+
+    assert "place(order='o-1')" in retried.out
+    assert "1 of 1 were taken back" in retried.out
+    assert (0, "2\n") == (restarted.status, restarted.out)

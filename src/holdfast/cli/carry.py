@@ -76,6 +76,8 @@ def restart_command(run: str, config: Config, apps: tuple[str, ...] = ()) -> str
             words += ["--app", name]
     if config.settings["store"].origin == "--store":
         words += ["--store", str(config.store)]
+    if run.startswith("-"):  # It would be taken for an option.
+        words = [*words[:2], *words[3:], "--", run]
     return shlex.join(words)
 
 

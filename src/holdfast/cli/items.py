@@ -1,6 +1,7 @@
 """Items of the inbox as people and programs see them, and what to type next."""
 
 from collections.abc import Sequence
+from shlex import quote
 
 from holdfast.cli.grid import Grid
 from holdfast.cli.text import duration, moment, short
@@ -22,7 +23,8 @@ def command(item: Item) -> list[str]:
                 f"holdfast inbox answer {item.id} 'not done'",
             ]
         case "escalation":
-            return [f"holdfast restart {item.run}", f"holdfast inbox answer {item.id} dismiss"]
+            restart = f"holdfast restart {quote(item.run)}"
+            return [restart, f"holdfast inbox answer {item.id} dismiss"]
         case _:
             options = item.options or ["ANSWER"]
             return [f"holdfast inbox answer {item.id} {_word(option)}" for option in options]

@@ -1,5 +1,7 @@
 """What the store could not do."""
 
+from shlex import quote
+
 from holdfast.errors.base import HoldfastError
 
 
@@ -120,7 +122,7 @@ class Damaged(StoreError):
         if self.good is None:
             return text
         run = self.good.rpartition("@")[0]
-        shown = f"`holdfast show {run} --at {self.good}`"
+        shown = f"`holdfast show {quote(run)} --at {quote(self.good)}`"
         return f"{text}; the newest good point of the run is {self.good}: {shown}"
 
 

@@ -1,5 +1,6 @@
 """`holdfast repair`: what can be kept of a damaged store; with `--apply`, keep it."""
 
+from shlex import quote
 from typing import Annotated
 
 import msgspec
@@ -104,7 +105,8 @@ def _notes(fate: Fate) -> list[Grid | str]:
     for what, names in told.items():
         if names:
             listed = ", ".join(names)
-            notes.append(f"{fate.run}: {what}: {listed}; look, then `holdfast restart {fate.run}`")
+            again = f"holdfast restart {quote(fate.run)}"
+            notes.append(f"{fate.run}: {what}: {listed}; look, then `{again}`")
     return notes
 
 

@@ -152,7 +152,8 @@ def _carry_out(handle: Store, config: Config, run: str, asked: Asked) -> int:
     done = f"{run} goes on from {rolled.to}, on branch {rolled.branch}; continue it with\n  {again}"
     grids: list[Grid | str] = [_grid(rolled.effects)] if rolled.effects else []
     if any(each.how in LEFT for each in rolled.effects):
-        tell(f"what was not taken back: `holdfast rollback {run} --retry` tries failed undos again")
+        retry = again.replace(" restart ", " rollback --retry ", 1)
+        tell(f"what was not taken back: `{retry}` tries failed undos again")
     emit(config.output, document=told, lines=[told], grids=[*grids, done])
     return 0
 
