@@ -89,6 +89,11 @@ def test_each_commands_help_has_an_example_and_its_exit_statuses(
         (("runs", "--limit", "0"), "limit"),
         (("runs", "-o", "yaml"), "'-o': 'yaml' is not one of 'table', 'json', 'jsonl'"),
         (("drill",), "Missing command"),
+        (
+            ("show", "r", "--key", "x"),
+            "--key goes before the command: `holdfast --key KEY show …`\n",
+        ),
+        (("runs", "list", "--key", "x"), "`holdfast --key KEY runs list …`\n"),
     ],
 )
 def test_a_misspelt_command_line_is_a_usage_error_with_a_hint(

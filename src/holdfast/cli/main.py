@@ -93,6 +93,7 @@ PYDANTIC = "Value error, "
 """What some versions of typer put before the words of a refused choice."""
 TRACEBACK = "HOLDFAST_TRACEBACK"
 KEY = "HOLDFAST_KEY"
+KEY_OPTION = "--key"
 COMPLETE = "_HOLDFAST_COMPLETE"
 """Set by the shell when it asks for completions."""
 
@@ -213,7 +214,7 @@ def _top(
     key: Annotated[
         str | None,
         typer.Option(
-            "--key",
+            KEY_OPTION,
             metavar="KEY",
             help="The key of an encrypted store: file:PATH, env:NAME, passphrase, cmd:COMMAND, "
             "vault:URL.",
@@ -234,8 +235,7 @@ def _explain(error: Exception, words: Sequence[str]) -> int:
     if isinstance(error, typer.TyperException):
         context = getattr(error, "ctx", None)
         path = PROGRAM if context is None else context.command_path
-        said = (path == PROGRAM and _place_of(error, words)) or error.format_message()
-        said = said.replace(PYDANTIC, "")
+        said = _place_of(error, words, path) or error.format_message().replace(PYDANTIC, "")
         tell(f"error: {said}\n`{path} --help` shows how it is used")
         return error.exit_code
     if isinstance(error, errors.HoldfastError):
@@ -255,10 +255,13 @@ def _explain(error: Exception, words: Sequence[str]) -> int:
     return EXIT_UNEXPECTED
 
 
-def _place_of(error: Exception, words: Sequence[str]) -> str:
-    """Where an option goes that was given before the command it belongs to."""
+def _place_of(error: Exception, words: Sequence[str], path: str) -> str:
+    """Where an option goes that was given before the command it belongs to, or behind it."""
     option = getattr(error, "option_name", None)
-    if option is None:
+    if option == KEY_OPTION and path != PROGRAM:
+        rest = path.removeprefix(f"{PROGRAM} ")
+        return f"{option} goes before the command: `{PROGRAM} {option} KEY {rest} …`"
+    if option is None or path != PROGRAM:
         return ""
     command = next((word for word in words if word in COMMANDS), None)
     found = load(command or "verify")
