@@ -13,6 +13,7 @@ from holdfast.cli.advice import Told, curve, document, grids, worth_text
 from holdfast.cli.cases import case_of, promise_said, read_case
 from holdfast.cli.commands.advise import EXAMPLE, tell_all
 from holdfast.cli.main import main
+from holdfast.drill.scenario import read as read_scenario
 from holdfast.errors import BadCase
 from holdfast.model.case import Case, Promise
 from holdfast.policy.advise.worth import Worth
@@ -279,6 +280,16 @@ def test_a_file_that_is_no_case_is_named(tmp_path: Path) -> None:
         with pytest.raises(BadCase, match=f"cannot be read {why}") as raised:
             read_case(tmp_path / name)
         assert name in raised.value.what
+
+
+def test_files_of_an_editor_on_windows_are_read_like_others(tmp_path: Path) -> None:
+    scenario = CASES.parent / "support.toml"
+    for file in (EXAMPLE, scenario):
+        text = file.read_bytes().replace(b"\n", b"\r\n")
+        (tmp_path / file.name).write_bytes(b"\xef\xbb\xbf" + text)
+
+    assert read_case(EXAMPLE) == read_case(tmp_path / EXAMPLE.name)
+    assert read_scenario(scenario) == read_scenario(tmp_path / scenario.name)
 
 
 def test_the_example_is_a_case_with_every_key(capsys: pytest.CaptureFixture[str]) -> None:

@@ -30,7 +30,7 @@ def read_case(file: Path) -> Case:
             data = stream.read(FILE_BYTES_MAX + 1)
         if len(data) > FILE_BYTES_MAX:
             raise BadCase(str(file), f"it has more than {FILE_BYTES_MAX:,} bytes")
-        said = tomllib.loads(data.decode())
+        said = tomllib.loads(data.decode("utf-8-sig"))
     except OSError as error:
         raise BadCase(str(file), f"it cannot be read ({error.strerror})") from error
     except (ValueError, RecursionError) as error:  # No text, no TOML, endless numbers or lists.

@@ -86,7 +86,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 def read(path: Path) -> Scenario:
     """The scenario in a file; `UsageError` says where it is wrong."""
     try:
-        found = tomllib.loads(path.read_text(encoding="utf-8"))
+        found = tomllib.loads(path.read_text(encoding="utf-8-sig"))
         made = msgspec.convert(found, Scenario)
         _refuse_unknown(found.get("promises", {}))
     except OSError as error:
