@@ -14,6 +14,9 @@ from holdfast.store.codec.vault import Guard, guarded
 from holdfast.store.codec.veil import redact
 from holdfast.store.reader import Reader, Run
 
+Given = tuple[tuple[Any, ...], dict[str, Any]]
+"""The arguments of a run."""
+
 
 def started_in(reader: Reader, run: Run) -> Started:
     """Event 0 of a run; of a fork, that of the run it comes from."""
@@ -23,7 +26,7 @@ def started_in(reader: Reader, run: Run) -> Started:
     return entry
 
 
-def agree(reader: Reader, order: Order, found: Run) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def agree(reader: Reader, order: Order, found: Run) -> Given:
     """The recorded arguments; an error that shows both where the order asks something else."""
     agent, body = order.agent, found.body
     if not agent.is_same(body.agent, body.module):
@@ -65,7 +68,7 @@ def with_defaults(shape: Shape, order: Order, bound: Mapping[str, Any]) -> dict[
 
 def _completed(
     shape: Shape,
-    recorded: tuple[tuple[Any, ...], dict[str, Any]],
+    recorded: Given,
     order: Order,
     started: Started,
 ) -> dict[str, Any] | None:
@@ -92,7 +95,7 @@ def _fits(question: Question, started: Started) -> bool:
     return all(each.mark in marks.get(each.name, ()) for each in started.asked)
 
 
-def _pair(recorded: object) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def _pair(recorded: object) -> Given:
     if not isinstance(recorded, list) or len(recorded) != 2:  # noqa: PLR2004 args and kwargs
         msg = "the recorded arguments are not a pair"
         raise UsageError(msg)

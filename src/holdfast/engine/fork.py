@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping
+from pathlib import Path
 
 import msgspec
 
@@ -9,8 +10,8 @@ from holdfast.capture.paths import parse, put
 from holdfast.clock import Clock
 from holdfast.engine.outcomes import ELSEWHERE
 from holdfast.engine.points import Points
-from holdfast.engine.restore import PrunedAway, is_there, rows_at, state_at
-from holdfast.errors import UnknownCheckpoint, UnknownRun, UsageError
+from holdfast.engine.restore import PrunedAway, is_there, place_of, rows_at, state_at
+from holdfast.errors import UnknownCheckpoint, UsageError
 from holdfast.model.branches import Forked, Settled
 from holdfast.model.ids import Point, branch_of, point_id
 from holdfast.model.journal import (
@@ -30,6 +31,7 @@ from holdfast.store.backends.sweep import pruned_key
 from holdfast.store.graves import refuse_erased
 from holdfast.store.open import Opened
 from holdfast.store.reader import Placed, Reader, Run
+from holdfast.store.steady import refuse_gone
 
 
 class Fork(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,8 +62,7 @@ def fork(opened: Opened, points: Points, clock: Clock, run: Run, wanted: Fork) -
     """Make the fork, in one small commit. The run itself is not touched and may be at work."""
     refuse_erased(opened.records, opened.reader.seals, wanted.id)
     while not _is_made(opened, points, clock, run, wanted):
-        if opened.reader.find(run.body.id) is None:  # Removed or erased in this moment.
-            raise UnknownRun(run.body.id, str(opened.path))
+        refuse_gone(opened.reader, run, opened.path)
         if opened.reader.find(wanted.id) is not None:
             msg = f"there is a run {wanted.id} in this store already; give the fork another id"
             raise UsageError(msg)
@@ -95,7 +96,7 @@ def _is_made(opened: Opened, points: Points, clock: Clock, run: Run, wanted: For
     try:
         delta = edited(opened, cut, wanted.edits)
     except PrunedAway:
-        raise _pruned(opened, run, cut.point) from None
+        raise _pruned(opened.path, run, cut.point) from None
     forked = Forked(now, run.body.id, cut.at.id, cut.turn, delta, holder, wanted.reason)
     entries: list[Entry] = [forked, *left_open(opened.reader, cut, now)]
     return writer.fork(opened.committer, opened.reader.seals, body, cut.at, entries, notes=prunings)
@@ -110,13 +111,13 @@ def _prunings(opened: Opened, point: Point) -> dict[str, bytes | None]:
 def refuse_pruned(opened: Opened, run: Run, point: Point) -> None:
     """Refuse to go on from a point that garbage collection has taken something of."""
     if not is_there(opened.reader, point):
-        raise _pruned(opened, run, point)
+        raise _pruned(opened.path, run, point)
 
 
-def _pruned(opened: Opened, run: Run, point: Point) -> UnknownCheckpoint:
+def _pruned(path: Path, run: Run, point: Point) -> UnknownCheckpoint:
     name = point_id(run.body.id, point)
     why = f"garbage collection removed what {name} was made of"
-    return UnknownCheckpoint(name, str(opened.path), why)
+    return UnknownCheckpoint(name, str(path), why)
 
 
 def find_cut(reader: Reader, points: Points, run: Run, name: str | None) -> Cut:
@@ -135,19 +136,23 @@ def find_cut(reader: Reader, points: Points, run: Run, name: str | None) -> Cut:
         if found.row.no != run.row.no:
             msg = f"{name} is a point of run {found.body.id}, not of {run.body.id}"
             raise UsageError(msg)
-    if isinstance(reader.row(point[0]).row.entries[point[1]], Finished):
+    try:
+        is_end = isinstance(place_of(reader, point)[1], Finished)
+        cut = cut_at(reader, point)
+    except PrunedAway:
+        raise _pruned(points.path, run, point) from None
+    if is_end:
         msg = (
             f"{name} is the end of run {run.body.id}, and nothing comes after it; name an older "
             f"point (`holdfast show {run.body.id} --every-turn` lists them)"
         )
         raise UsageError(msg)
-    return cut_at(reader, point)
+    return cut
 
 
 def cut_at(reader: Reader, point: Point) -> Cut:
     """Where a branch grows from to go on at a point."""
-    placed = reader.row(point[0])
-    entry = placed.row.entries[point[1]]
+    placed, entry = place_of(reader, point)
     end = point[1] + 1
     if any(isinstance(after, Based) for after in placed.row.entries[end : end + 1]):
         end += 1  # The whole state there: it is read instead of all that came before.

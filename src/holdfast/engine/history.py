@@ -20,6 +20,7 @@ from holdfast.model.journal import (
 from holdfast.policy.estimate import Seen
 from holdfast.store.reader import Placed, Reader
 from holdfast.store.reader import Run as StoredRun
+from holdfast.store.steady import of_each
 
 RUNS_READ = 200
 """How many of the newest runs are looked at for ones that were restarted."""
@@ -35,8 +36,9 @@ def seen_in(reader: Reader, run: StoredRun, *, is_wide: bool) -> dict[Action, Se
     tally.read(reader.history(run).rows)
     if is_wide:
         others = (r for r in islice(reader.runs(), RUNS_READ) if r.row.no != run.row.no)
-        for other in islice((r for r in others if r.row.epoch > 1), RUNS_COUNTED):
-            tally.read(reader.history(other).rows)
+        restarted = islice((r for r in others if r.row.epoch > 1), RUNS_COUNTED)
+        for rows in of_each(reader, restarted, lambda other: reader.history(other).rows):
+            tally.read(rows)
     return tally.seen()
 
 

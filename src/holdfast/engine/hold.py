@@ -11,7 +11,7 @@ import threading
 from collections.abc import Iterator
 
 from holdfast.clock import Clock
-from holdfast.errors import NotPaused, RunHeld, UsageError
+from holdfast.errors import NotPaused, RunHeld, UnknownRun, UsageError
 from holdfast.model.limits import seconds
 from holdfast.model.run import Status
 from holdfast.store import wishes
@@ -121,7 +121,8 @@ class Holds:
 
     def _now(self, run: Run) -> Run:
         found = self._opened.reader.find(run.body.id)
-        assert found is not None
+        if found is None or found.row.no != run.row.no:  # Removed before it was held.
+            raise UnknownRun(run.body.id, str(self._opened.path))
         return found
 
     def _held(self, run: Run) -> RunHeld:

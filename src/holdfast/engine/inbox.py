@@ -29,6 +29,7 @@ from holdfast.store.codec.veil import redact
 from holdfast.store.ledger import Ledger
 from holdfast.store.open import Opened
 from holdfast.store.reader import Run
+from holdfast.store.steady import of_each, steadily
 
 
 class Inbox:
@@ -39,10 +40,12 @@ class Inbox:
 
     def items(self, *, is_all: bool = False) -> list[Item]:
         """What waits, oldest first; `is_all` adds what was said before."""
-        found: list[Item] = []
-        for run in self._opened.reader.runs():
-            found += self._open(run)
-            found += self._closed(run) if is_all else ()
+
+        def look(run: Run) -> list[Item]:
+            return [*self._open(run), *(self._closed(run) if is_all else ())]
+
+        reader = self._opened.reader
+        found = [item for items in of_each(reader, reader.runs(), look) for item in items]
         return sorted(found, key=lambda item: item.since)
 
     def of(self, run: Run) -> list[Item]:
@@ -54,6 +57,9 @@ class Inbox:
 
         An effect that is in doubt in a run and in its forks is one: any of them is given.
         """
+        return steadily(lambda: self._find(text))
+
+    def _find(self, text: str) -> Item:
         run = self._opened.reader.find(text_of(text)) if text else None
         if run is not None:
             return self._in(run)
@@ -88,8 +94,10 @@ class Inbox:
                 yield self._doubt(run, intended)
 
     def _alike(self, text: str, look: Callable[[Run], Iterator[Item]]) -> list[Item]:
-        runs = self._opened.reader.runs() if text else ()
-        return [item for run in runs for item in look(run) if item.id.startswith(text)]
+        reader = self._opened.reader
+        runs = reader.runs() if text else ()
+        found = of_each(reader, runs, lambda run: list(look(run)))
+        return [item for items in found for item in items if item.id.startswith(text)]
 
     def _open(self, run: Run) -> Iterator[Item]:
         """What of a run waits: looked for only where its status says that something may."""

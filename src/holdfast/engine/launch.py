@@ -13,7 +13,7 @@ from holdfast import failpoint
 from holdfast.clock import Clock
 from holdfast.engine import agents, left
 from holdfast.engine.agents import Agent
-from holdfast.engine.agree import agree, started_in, with_defaults
+from holdfast.engine.agree import Given, agree, started_in, with_defaults
 from holdfast.engine.ask import still_waiting
 from holdfast.engine.back import go_back
 from holdfast.engine.care import Care
@@ -43,6 +43,7 @@ from holdfast.errors import (
     RunStopped,
     SecretMissing,
     StoreError,
+    UnknownRun,
     UsageError,
     Waiting,
 )
@@ -57,6 +58,7 @@ from holdfast.store.codec.vault import guard
 from holdfast.store.committer import Ticket
 from holdfast.store.open import Opened
 from holdfast.store.reader import Run as StoredRun
+from holdfast.store.steady import TRIES_MAX, is_gone
 from holdfast.store.writer import RunWriter, create, take_up
 
 NO_PACE = Pace()
@@ -93,19 +95,25 @@ class Launcher:
     def begin(self, order: Order) -> Life | Done:
         """Start the run, continue it, or give its recorded result."""
         self._opened.records.revive()
-        found = self._opened.reader.find(order.run)
-        if found is None:
-            life = self._start(order)
-            if life is not None:
-                return life
+        for _ in range(TRIES_MAX):
             found = self._opened.reader.find(order.run)
-        if found is None:
-            raise Damaged(f"run {order.run}", "it was there and is gone")
-        with Points(self._opened.reader, self._opened.path).offering(found):
-            return self._continue(order, found)
+            if found is None:
+                life = self._start(order)
+                if life is not None:
+                    return life
+                continue
+            try:
+                with Points(self._opened.reader, self._opened.path).offering(found):
+                    return self._continue(order, found)
+            except Damaged:
+                if not is_gone(self._opened.reader, found):
+                    raise
+        raise Damaged(f"run {order.run}", "it was there and is gone, again and again")
 
     def _start(self, order: Order) -> Life | None:
         """A new run; None when another process made it in this moment."""
+        if order.must_exist:  # Removed since it was found: what it did is not known any more.
+            raise UnknownRun(order.run, str(self._opened.path))
         agent, now = order.agent, self._clock.now()
         question = agent.shape.question(order.args, order.kwargs)
         holder, pace = self.holder(), self._paced(order, None)
@@ -146,7 +154,7 @@ class Launcher:
         )
 
     def _continue(self, order: Order, found: StoredRun) -> Life | Done:
-        args, kwargs = agree(self._opened.reader, order, found)
+        given = agree(self._opened.reader, order, found)
         done = self._known_end(order, found)
         if done is not None:
             return done
@@ -154,16 +162,17 @@ class Launcher:
         if not self._opened.leases.take(found.row.no):
             raise self._held(found)
         try:
-            return self._take_up(order, args, kwargs)
+            return self._take_up(order, found, given)
         except BaseException:
             self._opened.leases.give(found.row.no)
             raise
 
-    def _take_up(self, order: Order, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Life | Done:
+    def _take_up(self, order: Order, was: StoredRun, given: Given) -> Life | Done:
         """The lease is ours: read what stands now, raise the epoch, load what a replay needs."""
         reader = self._opened.reader
         found = reader.find(order.run)
-        assert found is not None
+        if found is None or found.row.no != was.row.no:
+            raise Damaged(f"run {order.run}", "it was removed before it was held")
         done = self._known_end(order, found)
         if done is not None:
             self._opened.leases.give(found.row.no)
@@ -178,7 +187,7 @@ class Launcher:
         if order.decided is not None:
             session.pend(order.decided)
         session.log.info("continues under epoch %d", writer.run.row.epoch)
-        return Life(session=session, args=args, kwargs=kwargs)
+        return Life(session=session, args=given[0], kwargs=given[1])
 
     def take(
         self,

@@ -20,7 +20,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     `is_restart` tries a failed run again with its recorded arguments; `back` is a turn's end to go
     on from instead of the newest one. `decided` is why: recorded once the run is ours;
     `pulse` is a supervisor's ear. `pace` is what is said of saving this run alone,
-    `origin` whose child it is.
+    `origin` whose child it is. One that `must_exist` is not begun anew where it was removed.
     """
 
     agent: Agent[..., Any]
@@ -36,6 +36,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     pulse: Pulse = msgspec.field(default_factory=Pulse)
     pace: Pace = Pace()
     origin: Origin | None = None
+    must_exist: bool = False
 
 
 class Done(msgspec.Struct, frozen=True, kw_only=True):

@@ -59,7 +59,7 @@ class Points:
     """Every point of every run of one store."""
 
     def __init__(self, reader: Reader, path: Path) -> None:
-        self._reader, self._path = reader, path
+        self._reader, self.path = reader, path
 
     def of(self, run: Run, *, every_turn: bool) -> "list[Checkpoint]":
         """The points of a run on all of its branches, oldest first."""
@@ -80,7 +80,8 @@ class Points:
                         mine.append((row_id(branch.parent, seq_of(placed.id)), index))
                         continue
                     if every_turn or _is_marked(entry):
-                        found.append(self._told(teller, entry, point, mine))
+                        with contextlib.suppress(PrunedAway):  # In this moment.
+                            found.append(self._told(teller, entry, point, mine))
                     if not _is_snapshot(entry):
                         mine.append(point)
         if not is_pruned:
@@ -111,6 +112,14 @@ class Points:
 
     def at(self, run: Run, point: Point) -> "tuple[Checkpoint, dict[Any, Any]]":
         """The point at that place of the run's journal, and the state there."""
+        name = point_id(run.body.id, point)
+        try:
+            return self._at(run, point)
+        except PrunedAway:
+            why = f"garbage collection removed what {name} was made of"
+            raise UnknownCheckpoint(name, str(self.path), why) from None
+
+    def _at(self, run: Run, point: Point) -> "tuple[Checkpoint, dict[Any, Any]]":
         rows = rows_at(self._reader, point)
         told = _Teller(self._reader, run.body.id).tell(point, rows)
         entry = rows[-1].row.entries[point[1]]
@@ -121,11 +130,7 @@ class Points:
             lost.update((str(name), str(error)) for name, error in missing.items())
             return state
 
-        try:
-            examined = examine(read, _mark(entry), run.body.id)
-        except PrunedAway:
-            why = f"garbage collection removed what {told.id} was made of"
-            raise UnknownCheckpoint(told.id, str(self._path), why) from None
+        examined = examine(read, _mark(entry), run.body.id)
         # What passed a migration is not what was hashed; the rows it came from were checked.
         is_as_stored = upgrades == registry.upgrades
         if not examined.is_true and not lost and is_as_stored:
@@ -163,7 +168,7 @@ class Points:
             run = self._reader.find(turn["run"])
             if run is not None:
                 return run, self._turn(run, int(turn["turn"]))
-        raise UnknownCheckpoint(name, str(self._path))
+        raise UnknownCheckpoint(name, str(self.path))
 
     def _is_place(self, run: Run, point: Point) -> bool:
         row, index = point
@@ -185,7 +190,7 @@ class Points:
                 if not _is_snapshot(entry) and (is_end_too or not isinstance(entry, Finished)):
                     return placed.id, index
         why = f"no turn of run {run.body.id!r} has ended yet"
-        raise UnknownCheckpoint(run.body.id, str(self._path), why)
+        raise UnknownCheckpoint(run.body.id, str(self.path), why)
 
     def _turn(self, run: Run, turn: int) -> Point:
         found: Point | None = None
@@ -205,7 +210,7 @@ class Points:
         why = f"turn {turn} of run {run.body.id!r} has not ended"
         if is_past:
             why = f"garbage collection removed what {name} was made of"
-        raise UnknownCheckpoint(name, str(self._path), why)
+        raise UnknownCheckpoint(name, str(self.path), why)
 
 
 class _Teller:

@@ -1,6 +1,7 @@
 """What a store tells of its runs: the reading half of `Store`."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from holdfast.ondemand import OnDemand
 from holdfast.store.ledger import Ledger
 from holdfast.store.open import Opened
 from holdfast.store.reader import Run as StoredRun
-from holdfast.store.steady import steadily
+from holdfast.store.steady import steadily, unless_gone
 
 if TYPE_CHECKING:
     from holdfast.engine import follow as following
@@ -95,7 +96,8 @@ class Readings:
         """What a run, its branches and its forks have spent together, by budget."""
         self._refuse_if_closed()
         opened = self._opened
-        return balances(Ledger(opened.committer, opened.reader, self._found(id)).read())
+        with self._kept(id) as run:
+            return balances(Ledger(opened.committer, opened.reader, run).read())
 
     def stream(
         self,
@@ -120,6 +122,13 @@ class Readings:
         if not follow:
             return follower.read(name, offset)
         return follower.follow(name, offset, SystemClock())
+
+    @contextmanager
+    def _kept(self, id_: object) -> Iterator[StoredRun]:
+        """A run to do something with; if others remove it meanwhile, that is what is said."""
+        run = self._found(id_)
+        with unless_gone(self._opened.reader, run, self.path):
+            yield run
 
     def _found(self, id_: object) -> StoredRun:
         found = self._opened.reader.find(text := text_of(id_))

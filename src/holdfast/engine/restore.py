@@ -216,14 +216,27 @@ def _is_pruned(placed: Placed) -> bool:
     return any(isinstance(entry, Pruned) for entry in placed.row.entries)
 
 
+def place_of(reader: Reader, point: Point) -> tuple[Placed, Entry]:
+    """The row and the entry of a point; `PrunedAway` where they are gone."""
+    placed = reader.row(point[0])
+    if _is_pruned(placed):
+        raise PrunedAway(placed.id)
+    return placed, placed.row.entries[point[1]]
+
+
 def rows_at(reader: Reader, point: Point) -> list[Placed]:
-    """The rows that the state at a point is made of; nothing after the point."""
+    """The rows that the state at a point is made of; nothing after the point.
+
+    `PrunedAway` if the point itself is gone; rows before it may be pruned still.
+    """
     row, index = point
-    placed = reader.row(row)
+    placed, _ = place_of(reader, point)
     after = placed.row.entries[index + 1 : index + 2]
     if after and isinstance(after[0], Based):
         return [_cut(placed, index + 2)]  # The whole state, written with that turn's end.
     rows = list(rows_to(reader, branch_of(row), point))
+    if _is_pruned(rows[-1]):  # In this moment.
+        raise PrunedAway(row)
     return [*rows[:-1], _cut(rows[-1], index + 1)]
 
 

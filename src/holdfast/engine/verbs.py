@@ -43,6 +43,7 @@ from holdfast.store.gc import pins
 from holdfast.store.graves import Grave
 from holdfast.store.open import Opened
 from holdfast.store.reader import Run
+from holdfast.store.steady import steadily
 
 if TYPE_CHECKING:
     from holdfast.engine.checkpoint import Checkpoint
@@ -92,7 +93,7 @@ class Verbs(Readings):
         self._refuse_if_closed()
         if "@" not in str(name) or self._opened.reader.find(name) is not None:
             return (self._found(name).row.no, *pins.WHOLE_RUN)
-        found, point = self._points.find(name)
+        found, point = steadily(lambda: self._points.find(name))
         return (found.row.no, *point)
 
     def restart(
@@ -133,7 +134,8 @@ class Verbs(Readings):
         goes on with it. Idempotent.
         """
         self._refuse_if_closed()
-        self._lives.cancel(self._found(id), reason)
+        with self._kept(id) as run:
+            self._lives.cancel(run, reason)
         return self.get(id)
 
     def fork(
@@ -154,7 +156,6 @@ class Verbs(Readings):
         stand in one ledger with those of `id`, unless `fork_effects` says that they are its own.
         """
         self._refuse_if_closed()
-        run = self._found(id)
         wanted = Fork(
             id=self._lives.new_id(f"{id}-fork") if new_id is None else run_id(new_id),
             at=point_name(id, at),
@@ -162,7 +163,8 @@ class Verbs(Readings):
             reason=reason,
             has_own_ledger=fork_effects,
         )
-        self._lives.fork(self._points, run, wanted)
+        with self._kept(id) as run:
+            self._lives.fork(self._points, run, wanted)
         return self.get(wanted.id)
 
     def plan_rollback(
@@ -182,7 +184,8 @@ class Verbs(Readings):
         self._refuse_if_closed()
         sections = [only] if isinstance(only, str) else only
         rollbacks = self._lives.rollbacks(self._points)
-        return rollbacks.plan(self._found(id), point_name(id, to), sections)
+        with self._kept(id) as run:
+            return rollbacks.plan(run, point_name(id, to), sections)
 
     def paused(
         self,
@@ -210,7 +213,8 @@ class Verbs(Readings):
         Returns the effects of that branch that were undone or offset since, and stay so.
         """
         self._refuse_if_closed()
-        return self._lives.rollbacks(self._points).take_back(self._found(id), reason)
+        with self._kept(id) as run:
+            return self._lives.rollbacks(self._points).take_back(run, reason)
 
     def retry_undos(self, id: str, *, key: str | None = None) -> list[Taken]:  # noqa: A002 the public word
         """Try again to take back what rollbacks of a run could not; or the effect with this key.
@@ -218,7 +222,8 @@ class Verbs(Readings):
         Returns what came of each. An effect that the run uses again is left as it is.
         """
         self._refuse_if_closed()
-        return self._lives.rollbacks(self._points).retry(self._found(id), key)
+        with self._kept(id) as run:
+            return self._lives.rollbacks(self._points).retry(run, key)
 
     def resolve(
         self,
@@ -232,7 +237,8 @@ class Verbs(Readings):
         """Say of an effect in doubt, by its key, whether it happened, and with which outcome."""
         self._refuse_if_closed()
         verdict = Verdict(key=key, happened=happened, outcome=outcome, by=by)
-        self._lives.resolve(self._found(id), verdict)
+        with self._kept(id) as run:
+            self._lives.resolve(run, verdict)
 
     def inbox(self, *, all: bool = False) -> list[Item]:  # noqa: A002 the public word
         """What waits for a person, oldest first: questions, approvals, doubts, escalations.
@@ -285,7 +291,18 @@ class Verbs(Readings):
         return list(self._lives.notifier.tell(self._inbox.items()))
 
     def _said(self, item: Item, word: Word, outcome: object = None) -> Item:
-        run = self._found(item.run)
+        with self._kept(item.run) as run:
+            self._say(run, item, word, outcome)
+        return replace(
+            item,
+            state=word.what,
+            answer=word.value,
+            by=redact(name_of(word.by)),
+            note=word.note and redact(word.note),
+            at=self._clock.now(),
+        )
+
+    def _say(self, run: Run, item: Item, word: Word, outcome: object) -> None:
         if item.kind == DOUBT:
             self._lives.resolve(run, verdict_of(item, word, outcome))
         elif item.kind == UNDO:
@@ -301,14 +318,6 @@ class Verbs(Readings):
             self._lives.allow(run, Permit(key=item.id, reason=reason))
         else:
             self._inbox.say(run, item, word)
-        return replace(
-            item,
-            state=word.what,
-            answer=word.value,
-            by=redact(name_of(word.by)),
-            note=word.note and redact(word.note),
-            at=self._clock.now(),
-        )
 
     def allow(self, id: str, key: str, *, reason: str | None = None) -> None:  # noqa: A002 the public word
         """Let the effect through that the fence stopped, by the key that `Blocked` names.
@@ -316,7 +325,8 @@ class Verbs(Readings):
         It holds for that effect with these arguments, once, in this run; `restart` then does it.
         """
         self._refuse_if_closed()
-        self._lives.allow(self._found(id), Permit(key=key, reason=reason))
+        with self._kept(id) as run:
+            self._lives.allow(run, Permit(key=key, reason=reason))
 
     def decide(
         self,
@@ -331,7 +341,8 @@ class Verbs(Readings):
         process (`holdfast.Ended(signal=9)`) or a kind such as `"corruption"` asks "what if".
         """
         self._refuse_if_closed()
-        return self._lives.decide(self._found(id), failure, agent)
+        with self._kept(id) as run:
+            return self._lives.decide(run, failure, agent)
 
     def _restart_order(
         self,
@@ -353,6 +364,7 @@ class Verbs(Readings):
             agent=agent or agents.find(body.agent, body.module),
             run=id_,
             is_restart=True,
+            must_exist=True,
             is_redo=is_redo,
             is_revived=is_revived,
             reason=reason,

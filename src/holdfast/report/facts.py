@@ -30,6 +30,7 @@ from holdfast.report.replays import replayed
 from holdfast.report.sizes import large, sizes
 from holdfast.store.open import Opened
 from holdfast.store.reader import ALL, Placed, Reader, Run
+from holdfast.store.steady import of_each
 
 WATCHERS = ("supervise", "watch")
 
@@ -113,13 +114,14 @@ def facts_of(
     """
     seen: set[bytes] = set()
     used = {each.run: each.bytes for each in sizes(opened).runs}
-    for run in opened.reader.runs():
-        if only is not None and run.body.id != only:
-            continue
+    runs = (run for run in opened.reader.runs() if only is None or run.body.id == only)
+
+    def look(run: Run) -> tuple[Run, bool, list[Line]] | None:
         if not window.holds(run, opened.reader):
-            continue
-        is_held = opened.leases.is_held(run.row.no)
-        lines = lines_of(opened.reader, run)
+            return None
+        return run, opened.leases.is_held(run.row.no), lines_of(opened.reader, run)
+
+    for run, is_held, lines in filter(None, of_each(opened.reader, runs, look)):
         size = used.get(run.body.id, 0) + large(opened, entries_of(lines), seen)
         yield _facts(run, lines, size, is_held=is_held)
 

@@ -23,6 +23,7 @@ from holdfast.report.held import held_of
 from holdfast.report.sizes import large, sizes
 from holdfast.store.open import Opened
 from holdfast.store.reader import Run
+from holdfast.store.steady import of_each
 
 RUNS_MAX = 500
 """The newest runs that are looked at."""
@@ -68,11 +69,15 @@ def case_of(opened: Opened) -> Case:
     where = f"the store at {opened.path}"
     used = {each.run: each.bytes for each in sizes(opened).runs}
     seen: set[bytes] = set()
+    newest = (
+        run
+        for run in islice(opened.reader.runs(), RUNS_MAX)
+        if run.body.status is not Status.RUNNING or not opened.leases.is_held(run.row.no)
+    )
     runs = []
-    for run in islice(opened.reader.runs(), RUNS_MAX):
-        if run.body.status is Status.RUNNING and opened.leases.is_held(run.row.no):
-            continue
-        lines = lines_of(opened.reader, run)
+    for run, lines in of_each(
+        opened.reader, newest, lambda run: (run, lines_of(opened.reader, run))
+    ):
         taken = used.get(run.body.id, 0) + large(opened, entries_of(lines), seen)
         runs.append(_seen(lines, run, taken))
     whole = [run for run in runs if run.is_finished and run.units]

@@ -17,6 +17,7 @@ from holdfast.store.inside import references_of
 from holdfast.store.open import Opened
 from holdfast.store.reader import Run
 from holdfast.store.repair.rebuild import LOST, STAGE
+from holdfast.store.steady import of_each
 
 _ROWS = "SELECT id >> 32, count(*), sum(length(body) + length(mac)) FROM j GROUP BY 1"
 _PACKS = "SELECT id >> 32, count(*), sum(id - first + 1), sum(length(body)) FROM pack GROUP BY 1"
@@ -106,8 +107,9 @@ def _database(link: sqlite3.Connection, opened: Opened) -> tuple[list[Part], lis
         for name in ("page_size", "page_count", "freelist_count")
     )
     runs: list[RunSize] = []
-    for run in opened.reader.runs():
-        branches = [branch.no for branch in opened.reader.branches(run, with_ledger=True)]
+    for run, branches in of_each(
+        opened.reader, opened.reader.runs(), lambda run: (run, _branches(opened, run))
+    ):
         mine = [loose.get(no, (0, 0)) for no in branches]
         packed = [packs.get(no, (0, 0, 0)) for no in branches]
         used = sum(size for _, size in mine) + sum(size for _, _, size in packed)
@@ -127,14 +129,18 @@ def _database(link: sqlite3.Connection, opened: Opened) -> tuple[list[Part], lis
     return parts, sorted(runs, key=lambda each: each.bytes, reverse=True)
 
 
+def _branches(opened: Opened, run: Run) -> list[int]:
+    return [branch.no for branch in opened.reader.branches(run, with_ledger=True)]
+
+
 def added(opened: Opened, runs: Iterable[Run]) -> int:
     """The bytes that runs take: rows, packs, intents, and the large values that they name."""
     file, chunks, found = opened.path / FILE, set[bytes](), 0
     with named(file), contextlib.closing(connect(file, for_reading=True)) as link:
         link.execute("BEGIN")
         for run in runs:
-            for branch in opened.reader.branches(run, with_ledger=True):
-                span = (row_id(branch.no, 0), row_id(branch.no + 1, 0) - 1)
+            for branch in _branches(opened, run):
+                span = (row_id(branch, 0), row_id(branch + 1, 0) - 1)
                 found += int(link.execute(_OF_ROWS, span).fetchone()[0])
                 found += int(link.execute(_OF_PACKS, span).fetchone()[0])
             found += int(link.execute(_OF_INTENTS, (run.row.no,)).fetchone()[0])

@@ -57,6 +57,7 @@ from holdfast.report.traced import (
     turn_of,
 )
 from holdfast.store.reader import Placed, Reader, Run
+from holdfast.store.steady import of_each
 
 NS = 1_000_000_000
 
@@ -81,7 +82,8 @@ class Trace:
     def tell(self, run: Run, parent: Span | None) -> None:
         """Send a run, inside the span of its parent if that is told too."""
         if run.body.id not in self.roots:
-            _Telling(self, run, parent).whole(lines_of(self.reader, run))
+            for lines in of_each(self.reader, [run], lambda run: lines_of(self.reader, run)):
+                _Telling(self, run, parent).whole(lines)
 
     def begin(
         self,

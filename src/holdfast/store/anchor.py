@@ -15,6 +15,7 @@ from holdfast.errors import UsageError
 from holdfast.model.ids import row_id, seq_of
 from holdfast.store.open import Opened
 from holdfast.store.reader import Run
+from holdfast.store.steady import of_each
 from holdfast.store.verify import Finding
 
 PREFIX = "holdfast-anchor-1:"
@@ -54,7 +55,8 @@ class Anchor(msgspec.Struct, frozen=True, array_like=True):
 
 def take(opened: Opened, runs: Iterable[Run], at: float) -> Anchor:
     """The anchor of these runs as they stand now."""
-    return Anchor(opened.reader.store_id, at, [_seen(opened, run) for run in runs])
+    seen = of_each(opened.reader, runs, lambda run: _seen(opened, run))
+    return Anchor(opened.reader.store_id, at, list(seen))
 
 
 def _seen(opened: Opened, run: Run) -> Seen:

@@ -1,5 +1,6 @@
 """`holdfast anchor [RUN ...]`: how far history goes, as one line to be kept elsewhere."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -8,7 +9,8 @@ from holdfast.cli.options import AsJson, Output, StorePath, closing, settings
 from holdfast.cli.output import emit
 from holdfast.cli.stores import find_run, opened
 from holdfast.clock import SystemClock
-from holdfast.store.anchor import take
+from holdfast.store.anchor import Anchor, take
+from holdfast.store.open import Opened
 
 CLOSING = closing(
     ("holdfast anchor > anchor.txt", "holdfast verify --anchor @anchor.txt"), (0, 2, 3, 7)
@@ -32,8 +34,11 @@ def anchor(
     """
     config = settings(store, output, as_json=as_json)
     with opened(config.store) as found:
-        reader = found.reader
-        runs = [find_run(reader, id_, config.store) for id_ in ids] if ids else reader.runs()
-        seen = take(found, runs, SystemClock().now())
+        seen = _taken(found, ids or [], config.store)
     told = {"anchor": str(seen), "at": seen.at, "runs": len(seen.runs)}
     emit(config.output, document=told, lines=[told], grids=[str(seen)])
+
+
+def _taken(found: Opened, ids: list[str], path: Path) -> Anchor:
+    runs = [find_run(found.reader, id_, path) for id_ in ids] if ids else found.reader.runs()
+    return take(found, runs, SystemClock().now())

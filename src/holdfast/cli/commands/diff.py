@@ -1,10 +1,12 @@
 """`holdfast diff A B`: what is different between two points of runs."""
 
+from pathlib import Path
 from typing import Annotated
 
 import msgspec
 import typer
 
+from holdfast.capture.diff import Change
 from holdfast.cli import apps
 from holdfast.cli.grid import Grid
 from holdfast.cli.options import Apps, AsJson, Output, StorePath, closing, settings
@@ -14,6 +16,8 @@ from holdfast.cli.stores import opened
 from holdfast.cli.text import short
 from holdfast.cli.values import to_json
 from holdfast.engine.points import Points
+from holdfast.store.open import Opened
+from holdfast.store.steady import steadily
 
 CLOSING = closing(
     (
@@ -45,8 +49,7 @@ def diff(
     config = settings(store, output, app, as_json=as_json)
     apps.load(config.app)
     with opened(config.store) as found:
-        names = [full_name(found.reader, text, config.store) for text in (before, after)]
-        changes = Points(found.reader, config.store).diff(*names)
+        names, changes = steadily(lambda: _changes(found, config.store, (before, after)))
     rows = [
         (
             change.kind,
@@ -62,3 +65,10 @@ def diff(
         lines=(msgspec.structs.asdict(change) for change in changes),
         grids=[Grid(columns=COLUMNS, rows=rows) if rows else "no difference"],
     )
+
+
+def _changes(
+    found: Opened, path: Path, said: tuple[str, str]
+) -> tuple[tuple[str, str], list[Change]]:
+    first, second = (full_name(found.reader, text, path) for text in said)
+    return (first, second), Points(found.reader, path).diff(first, second)

@@ -1,6 +1,7 @@
 """`holdfast du [RUN]`: where the bytes of a store or of a run are."""
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Annotated
 
 import msgspec
@@ -12,6 +13,8 @@ from holdfast.cli.output import emit
 from holdfast.cli.stores import find_run, opened
 from holdfast.cli.text import plural, size
 from holdfast.report.sizes import Part, Sizes, entries, sizes
+from holdfast.store.open import Opened
+from holdfast.store.steady import steadily
 
 CLOSING = closing(("holdfast du", "holdfast du run-42", "holdfast du --json"), (0, 2, 3, 7))
 RUNS_SHOWN = 20
@@ -40,12 +43,16 @@ def du(
             grids, kind = _store_grids(told), "part"
             parts, document = told.parts, msgspec.structs.asdict(told)
         else:
-            run = find_run(found.reader, id, config.store)
-            parts = entries(found, run)
-            document = {"run": run.body.id, "parts": parts}
+            name, parts = steadily(lambda: _entries(found, id, config.store))
+            document = {"run": name, "parts": parts}
             grids, kind = [_parts(parts, "holds")], "entry"
     lines = ({"kind": kind, **msgspec.structs.asdict(part)} for part in parts)
     emit(config.output, document=document, lines=lines, grids=grids)
+
+
+def _entries(found: Opened, id_: str, path: Path) -> tuple[str, list[Part]]:
+    run = find_run(found.reader, id_, path)
+    return run.body.id, entries(found, run)
 
 
 def _store_grids(told: Sizes) -> list[Grid | str]:

@@ -14,6 +14,7 @@ from holdfast.engine.parcel import to_bytes
 from holdfast.engine.transfer import collect
 from holdfast.errors import UsageError
 from holdfast.store.backends.fs import RealFs
+from holdfast.store.steady import steadily
 
 CLOSING = closing(("holdfast export run-42 run-42.holdfast",), (0, 2, 3, 7))
 
@@ -36,7 +37,7 @@ def export(
     """
     config = settings(store, output, as_json=as_json)
     with opened(config.store) as found:
-        parcel = collect(found, find_run(found.reader, id, config.store))
+        parcel = steadily(lambda: collect(found, find_run(found.reader, id, config.store)))
         key = None if clear or not found.records.is_sealed else given_key()
     data = to_bytes(parcel, key)
     _write(file, data)

@@ -29,6 +29,7 @@ from holdfast.report.timeline import Timeline, timeline
 from holdfast.store.ledger import Ledger
 from holdfast.store.open import Opened
 from holdfast.store.reader import Run
+from holdfast.store.steady import steadily
 
 CLOSING = closing(
     (
@@ -91,7 +92,8 @@ def show(
             "--last or --trace": last is not None or trace,
         }
     )
-    with opened(config.store) as found:
+
+    def read() -> None:
         run = find_run(found.reader, id, config.store)
         if at is not None or path is not None:
             _show_state(found, run, config, at, path)
@@ -101,6 +103,9 @@ def show(
             _show_tree(found, run, config)
         else:
             _show_story(found, run, config, last, has_trace=trace)
+
+    with opened(config.store) as found:
+        steadily(read)  # It prints when everything is read.
 
 
 def _refuse_two(asked: dict[str, bool]) -> None:
