@@ -155,6 +155,8 @@ ASKED: dict[str, Asked] = {
     "pin": lambda store: store.pin("run@5"),
     "decide": lambda store: store.decide("broken"),
     "inbox": lambda store: store.inbox(all=True),
+    "erase": lambda store: store.erase("run", with_forks=True),
+    "gc": lambda store: store.gc(Retention(runs_last=2)),
     "show": command("show", "run"),
     "show --at": command("show", "run", "--at", "5"),
     "show --tree": command("show", "parent", "--tree"),

@@ -5,6 +5,7 @@ stays, rows go that no kept point needs and that record nothing but answers and 
 questions and beginnings are never pruned. Large values go when no row names them.
 """
 
+import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -33,7 +34,7 @@ from holdfast.store.backends import sweep
 from holdfast.store.gc import objects, pins, rows, runs, space
 from holdfast.store.open import Opened
 from holdfast.store.reader import Reader, Run
-from holdfast.store.steady import steadily
+from holdfast.store.steady import of_each, steadily
 from holdfast.store.verify import Progress, verify
 
 if TYPE_CHECKING:
@@ -187,7 +188,8 @@ class Collector:
 
     def _find_forked(self) -> set[int]:
         """The numbers of runs that another run grew from."""
-        branches = [branch for run in self._runs for branch in self._reader.branches(run)]
+        found = of_each(self._reader, self._runs, self._reader.branches)
+        branches = [branch for of_one in found for branch in of_one]
         owner = {branch.no: branch.run for branch in branches}
         parents = {(branch.run, owner.get(branch.parent, branch.run)) for branch in branches}
         return {parent for run, parent in parents if parent != run}
@@ -266,8 +268,11 @@ class Collector:
             return sweep.size(link, run.row.no)
 
     def _used(self) -> int:
-        files = [path for path in self._opened.path.rglob("*") if path.is_file()]
-        return sum(path.stat().st_size for path in files)
+        used = 0
+        for path in self._opened.path.rglob("*"):
+            with contextlib.suppress(FileNotFoundError):  # Others remove files meanwhile.
+                used += path.stat().st_size if path.is_file() else 0
+        return used
 
 
 def collect_when_due(opened: Opened, rules: Retention, now: float) -> None:

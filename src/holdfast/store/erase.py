@@ -13,6 +13,7 @@ from holdfast.store.gc.runs import remove
 from holdfast.store.graves import Grave
 from holdfast.store.open import Opened
 from holdfast.store.reader import Run
+from holdfast.store.steady import is_gone
 
 _FORKS = (
     "SELECT run FROM branch WHERE run<>:no "
@@ -30,10 +31,13 @@ def erase(opened: Opened, id_: str, grave: Grave, *, with_forks: bool = False) -
     doomed = to_erase(opened, id_, with_forks=with_forks)
     erased: list[str] = []
     for each in doomed:
-        if opened.leases.is_held(each.row.no) or not remove(opened, each, grave):
+        if not opened.leases.is_held(each.row.no) and remove(opened, each, grave):
+            erased.append(each.body.id)
+        elif not is_gone(opened.reader, each):  # Else garbage collection removed it just now.
             raise _held(each)
-        erased.append(each.body.id)
     _wipe(opened)
+    if id_ not in erased:
+        raise UnknownRun(id_, str(opened.path))
     return erased
 
 
@@ -74,7 +78,7 @@ def _forks(opened: Opened, run: Run) -> list[Run]:
             more = [each[0] for each in link.execute(_FORKS, {"no": no})]
             found += [each for each in more if each not in found]
     known = {each.row.no: each for each in opened.reader.runs()} if len(found) > 1 else {}
-    return [known[no] for no in sorted(found[1:])]
+    return [known[no] for no in sorted(found[1:]) if no in known]
 
 
 def _held(run: Run) -> RunHeld:

@@ -9,9 +9,10 @@ again while no commit can happen, and a commit that names a value which is gone 
 from collections.abc import Container
 
 from holdfast import failpoint
-from holdfast.model.ids import row_id, seq_of
 from holdfast.store.inside import references_of
 from holdfast.store.open import Opened
+from holdfast.store.reader import Run, first_row
+from holdfast.store.steady import of_each
 
 BATCH = 64
 """Values that are removed while others wait to commit."""
@@ -32,23 +33,23 @@ class Named:
 
     def read_on(self) -> None:
         """Take in every row that was committed since the last time."""
+        reader = self._opened.reader
+        runs = (run for run in reader.runs() if run.row.no not in self._runs_gone)
+        for _ in of_each(reader, runs, self._read_run):
+            pass
+
+    def _read_run(self, run: Run) -> None:
         reader, chunks = self._opened.reader, self._opened.chunks
-        for run in reader.runs():
-            if run.row.no in self._runs_gone:
-                continue
-            for branch in reader.branches(run, with_ledger=True):
-                first = row_id(branch.no, seq_of(branch.at) + 1 if branch.parent else 0)
-                start = self._read.get(branch.no, first - 1) + 1
-                end = reader.end(branch.no)
-                self._read[branch.no] = end
-                if start > end:
+        for branch in reader.branches(run, with_ledger=True):
+            start = self._read.get(branch.no, first_row(branch) - 1) + 1
+            end = reader.end(branch.no)
+            for placed in reader.rows(branch.no, start, end) if start <= end else ():
+                if placed.id in self._rows_gone:
                     continue
-                for placed in reader.rows(branch.no, start, end):
-                    if placed.id in self._rows_gone:
-                        continue
-                    for entry in placed.row.entries:
-                        for reference in references_of(entry, chunks.fetch):
-                            self.names.add(chunks.name(reference))
+                for entry in placed.row.entries:
+                    for reference in references_of(entry, chunks.fetch):
+                        self.names.add(chunks.name(reference))
+            self._read[branch.no] = end  # Last: what is cut off is read again.
 
 
 def unnamed(opened: Opened, named: Named) -> list[bytes]:
