@@ -13,6 +13,7 @@ from holdfast.model.run import Status
 from holdfast.store import wishes
 from holdfast.store.open import Opened
 from holdfast.store.reader import Reader, Run
+from holdfast.store.steady import left_of
 from holdfast.store.writer import take_up
 
 _TOO_LATE = (Status.FINISHED, Status.ROLLING_BACK)
@@ -52,7 +53,7 @@ def children_of(reader: Reader, run: Run) -> list[Run]:
         for entry in placed.row.entries
         if isinstance(entry, Spawned)
     ]
-    return [found for id_ in dict.fromkeys(ids) if (found := reader.find(id_)) is not None]
+    return [found for id_ in dict.fromkeys(ids) if (found := left_of(reader, id_)) is not None]
 
 
 def _is_over(run: Run) -> bool:

@@ -22,6 +22,7 @@ from holdfast.model.journal import (
 )
 from holdfast.store.marks import SPLIT, intent_mark, key_mark
 from holdfast.store.reader import Reader, Run, first_row
+from holdfast.store.steady import left_of
 from holdfast.store.writer import RunWriter
 
 
@@ -293,7 +294,7 @@ class Fence:
         if self._elders is None:
             self._elders, origin = [], self._run.body.origin
             while origin is not None and origin.is_child:
-                elder = self._reader.find(origin.run)
+                elder = left_of(self._reader, origin.run)
                 if elder is None:
                     break
                 self._elders.append(elder)

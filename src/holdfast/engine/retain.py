@@ -31,10 +31,10 @@ from holdfast.model.run import Status
 from holdfast.policy import retention
 from holdfast.policy.retention import Candidate, Fate, Retention
 from holdfast.store.backends import sweep
-from holdfast.store.gc import objects, pins, rows, runs, space
+from holdfast.store.gc import kin, objects, pins, rows, runs, space
 from holdfast.store.open import Opened
 from holdfast.store.reader import Reader, Run
-from holdfast.store.steady import of_each, steadily
+from holdfast.store.steady import steadily
 from holdfast.store.verify import Progress, verify
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class Collector:
         self._points = Points(opened.reader, opened.path)
         self._seen = rows.look(opened)  # First: what comes later may need what is judged idle.
         self._runs = list(self._reader.runs())[::-1]
-        self._forked = self._find_forked()
+        self._needs = kin.needs(opened, self._runs)
 
     def plan(self) -> Plan:
         """Say what would go and why the rest stays; changes nothing."""
@@ -130,9 +130,12 @@ class Collector:
         judged = self._judge_runs()
         gone: list[str] = []
         passed: list[str] = []
-        for run in self._runs:
+        by_number = {run.row.no: run for run in self._runs}
+        for run in reversed(self._runs):  # What a run grew from, or began it, is older.
             if not judged[run.body.id].is_kept:
-                (gone if runs.remove(self._opened, run) else passed).append(run.body.id)
+                owner = by_number.get(run.ledger) if run.ledger != run.row.no else None
+                is_gone = runs.remove(self._opened, run, owner=owner)
+                (gone if is_gone else passed).append(run.body.id)
         count = 0
         for (place, branch), ids in steadily(self._idle_rows).items():
             owner = self._runs[place]
@@ -146,7 +149,7 @@ class Collector:
             space.give_back(self._opened)
         parts = self._opened.objects.sweep(self._now - PART_S)
         return Collected(
-            runs=gone, rows=count, values=len(removed), passed_over=passed, parts=parts
+            runs=gone[::-1], rows=count, values=len(removed), passed_over=passed, parts=parts
         )
 
     def _forget_gone(self) -> None:
@@ -161,12 +164,27 @@ class Collector:
         return self._prunable(self._runs, points)
 
     def _judge_runs(self) -> dict[str, Fate]:
+        held = {run.row.no: self._held_by(run) for run in self._runs}
+        while True:
+            judged = self._judge_by_rules(held)
+            kept = {run.row.no for run in self._runs if judged[run.body.id].is_kept}
+            needed = [
+                each
+                for each in self._needs
+                if each.by in kept and each.of in held and each.why not in held[each.of]
+            ]
+            if not needed:
+                return judged
+            for each in needed:
+                held[each.of].append(each.why)
+
+    def _judge_by_rules(self, held: Mapping[int, Sequence[str]]) -> dict[str, Fate]:
         found = [
             Candidate(
                 id=run.body.id,
                 at=run.body.ended or run.body.created,
                 bytes=self._size(run) if self._rules.quota is not None else 0,
-                held_by=self._held_by(run),
+                held_by=held[run.row.no],
             )
             for run in self._runs
         ]
@@ -182,17 +200,7 @@ class Collector:
             facts.append("a process works on it")
         if any(pin[0] == run.row.no for pin in self._seen.pins):
             facts.append("pinned")
-        if run.row.no in self._forked:
-            facts.append("a fork grows from it")
         return facts
-
-    def _find_forked(self) -> set[int]:
-        """The numbers of runs that another run grew from."""
-        found = of_each(self._reader, self._runs, self._reader.branches)
-        branches = [branch for of_one in found for branch in of_one]
-        owner = {branch.no: branch.run for branch in branches}
-        parents = {(branch.run, owner.get(branch.parent, branch.run)) for branch in branches}
-        return {parent for run, parent in parents if parent != run}
 
     def _judge_points(self, run: Run) -> list[Fate]:
         if not self._rules.speaks_of_checkpoints:

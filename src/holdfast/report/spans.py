@@ -57,7 +57,7 @@ from holdfast.report.traced import (
     turn_of,
 )
 from holdfast.store.reader import Placed, Reader, Run
-from holdfast.store.steady import of_each
+from holdfast.store.steady import left_of, of_each
 
 NS = 1_000_000_000
 
@@ -360,7 +360,7 @@ class _Telling:
         span.end(_ns(ended))
 
     def _child(self, id_: str, parent: Span) -> None:
-        run = self._to.reader.find(id_)
+        run = left_of(self._to.reader, id_)
         if run is not None:
             self._to.tell(run, parent)
 

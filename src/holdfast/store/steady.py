@@ -71,9 +71,13 @@ def is_gone(reader: Reader, run: Run) -> bool:
     return _now(reader, run) is None
 
 
-def _now(reader: Reader, run: Run) -> Run | None:
+def left_of(reader: Reader, id_: str) -> Run | None:
+    """The run of that id; None if there is none any more, also where it was erased."""
     with contextlib.suppress(RunErased):
-        found = reader.find(run.body.id)
-        if found is not None and found.row.no == run.row.no:
-            return found
+        return reader.find(id_)
     return None
+
+
+def _now(reader: Reader, run: Run) -> Run | None:
+    found = left_of(reader, run.body.id)
+    return found if found is not None and found.row.no == run.row.no else None

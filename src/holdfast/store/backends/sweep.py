@@ -75,6 +75,15 @@ def branches(link: sqlite3.Connection, no: int, epoch: int) -> list[int] | None:
     return None if grown or shared else own
 
 
+def indexed(link: sqlite3.Connection, ledger: int, *, besides: tuple[bytes, bytes]) -> list[int]:
+    """The branches with rows that the ledger of a run finds by other marks than these."""
+    found = link.execute(
+        "SELECT DISTINCT id >> 32 FROM effect WHERE run=? AND intent NOT IN (?, ?)",
+        (ledger, *besides),
+    )
+    return [each[0] for each in found]
+
+
 def newest(link: sqlite3.Connection) -> int:
     """The highest number of a branch; later ones are above it."""
     return int(link.execute("SELECT coalesce(max(no), 0) FROM branch").fetchone()[0])
