@@ -288,6 +288,35 @@ def test_a_child_that_waits_for_a_person_lets_its_parent_wait(stage: Stage) -> N
         assert "kid says yes" == store.run(parent, id=RUN)
 
 
+def test_a_fork_of_a_parent_whose_child_is_under_way_begins_its_own(stage: Stage) -> None:
+    @holdfast.agent
+    def child(run: holdfast.Run) -> object:
+        return run.ask("Well?")
+
+    @holdfast.agent
+    def parent(run: holdfast.Run) -> object:
+        for turn in run.turns():
+            if turn == 1:
+                return run.child(child)
+        raise AssertionError
+
+    assert isinstance(stage.fault(parent), holdfast.Waiting)
+    with stage.open() as store:
+        store.fork(RUN, new_id="fork")
+    waits = stage.fault(parent, id="fork")
+    assert isinstance(waits, holdfast.Waiting)
+
+    with stage.open() as store:
+        assert 2 == len(store.inbox())
+        store.fork(RUN, new_id="gone")
+        store.cancel("gone")
+        store.answer(waits.question, "for the fork")
+        assert "for the fork" == store.restart("fork", agent=parent)
+        [left] = store.inbox()
+        store.answer(left.id, "for the run")
+        assert "for the run" == store.restart(RUN, agent=parent)
+
+
 def test_an_effect_in_doubt_in_a_child_stops_the_parent_too(stage: Stage) -> None:
     @holdfast.effect
     def pay() -> None:

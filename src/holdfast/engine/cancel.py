@@ -45,7 +45,7 @@ def cancel(opened: Opened, launcher: Launcher, clock: Clock, run: Run, reason: s
 
 
 def children_of(reader: Reader, run: Run) -> list[Run]:
-    """The children that the run's line of history began, in that order."""
+    """The children that the run itself began on its line of history, in that order."""
     head = run.row.head
     ids = [
         entry.id
@@ -53,7 +53,12 @@ def children_of(reader: Reader, run: Run) -> list[Run]:
         for entry in placed.row.entries
         if isinstance(entry, Spawned)
     ]
-    return [found for id_ in dict.fromkeys(ids) if (found := left_of(reader, id_)) is not None]
+    found = [left_of(reader, id_) for id_ in dict.fromkeys(ids)]
+    return [child for child in found if child is not None and _is_child_of(child, run)]
+
+
+def _is_child_of(child: Run, run: Run) -> bool:
+    return child.body.origin is not None and child.body.origin.run == run.body.id
 
 
 def _is_over(run: Run) -> bool:

@@ -40,7 +40,7 @@ from holdfast.errors import (
     UsageError,
 )
 from holdfast.model.decision import Action
-from holdfast.model.ids import point_id
+from holdfast.model.ids import branch_of, point_id
 from holdfast.model.journal import Call, Raised, Spawned
 from holdfast.model.run import Origin
 from holdfast.ondemand import OnDemand
@@ -208,7 +208,7 @@ def _carry(host: Host, each: _Child, held_s: float) -> Recorded:
 def _spawn(each: _Child, entry: object) -> Recorded:
     """Record that the child begins, durably, before it does; where that stands is its origin."""
     session = each.here.session
-    if isinstance(entry, Spawned):
+    if isinstance(entry, Spawned) and _is_own(each):
         assert each.record is not None
         return _origin(each, entry.id, (each.record.row, each.record.index))
     id_ = each.wanted.id or _id(each)
@@ -217,6 +217,13 @@ def _spawn(each: _Child, entry: object) -> Recorded:
     yield Commit(each.here, ticket)
     failpoint.reach("child.begun")
     return _origin(each, id_, (row, index))
+
+
+def _is_own(each: _Child) -> bool:
+    """Whether the run itself began the child: one that was under way is not a fork's."""
+    run = each.here.session.writer.run
+    own = {branch.no for branch in each.here.session.reader.branches(run)}
+    return each.record is not None and branch_of(each.record.row) in own
 
 
 def _origin(each: _Child, id_: str, at: tuple[int, int]) -> Origin:
