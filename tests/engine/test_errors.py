@@ -101,6 +101,35 @@ def test_a_class_that_nobody_named_comes_back_as_step_error_with_its_name(
     assert "raises=" in warned[0].getMessage()
 
 
+def test_a_run_that_fails_since_its_own_class_was_not_named_is_told_to_name_it(
+    stage: Stage,
+) -> None:
+    """Its `except` caught the error when it happened, and does not on a replay."""
+    lives: list[int] = []
+
+    @holdfast.step
+    def ask(what: str) -> str:
+        if what == "bad":
+            raise Unknown("why")
+        return what
+
+    @holdfast.agent
+    def agent(run: holdfast.Run) -> None:
+        lives.append(1)
+        with contextlib.suppress(Unknown):
+            ask("bad")
+        ask("good")
+        if len(lives) == 1:
+            raise Crash
+
+    stage.die(agent)
+    failed = stage.fault(agent)
+
+    assert isinstance(failed, holdfast.RunFailed)
+    assert isinstance(failed.__cause__, holdfast.StepError)
+    assert "name the class in `raises=` of the step" in str(failed)
+
+
 def test_an_error_whose_arguments_cannot_be_kept_comes_back_with_its_words(
     stage: Stage, world: World
 ) -> None:

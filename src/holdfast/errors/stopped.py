@@ -17,7 +17,8 @@ class RunFailed(RunStopped):
         self.run, self.kind, self.message = run, kind, message
 
     def __str__(self) -> str:
-        return f"run {self.run} failed with {self.kind}: {self.message}; {self.remedy}"
+        so = f"{StepError.remedy}; {self.remedy}" if self.kind == "StepError" else self.remedy
+        return f"run {self.run} failed with {self.kind}: {self.message}; {so}"
 
 
 class InDoubt(RunStopped):
