@@ -12,9 +12,11 @@ from holdfast.policy.retention import Retention
 from holdfast.store.gc import runs
 from holdfast.store.keys.local import RootKey
 from holdfast.store.verify import verify
+from tests.engine.kit import Crash
 
 LAST = Retention(runs_last=1)
 done: list[str] = []
+left: list[str] = []
 
 
 @holdfast.effect(key="order")
@@ -53,6 +55,28 @@ def shopper(run: holdfast.Run) -> str | None:
     raise AssertionError
 
 
+@holdfast.step
+def count() -> int:
+    done.append("counted")
+    return len(done)
+
+
+@holdfast.agent
+def counter(_run: holdfast.Run) -> int:
+    return count()
+
+
+@holdfast.agent
+def careless(run: holdfast.Run) -> int:
+    for _ in run.turns():
+        given = run.child(counter, id=f"{run.id}-child")
+        if not left:
+            return given
+        left.pop()
+        raise Crash
+    raise AssertionError
+
+
 @holdfast.agent
 def other(run: holdfast.Run) -> str:
     return run.id
@@ -61,6 +85,7 @@ def other(run: holdfast.Run) -> str:
 @pytest.fixture(params=["", RootKey(b"k" * 32, "file")], ids=["open", "sealed"])
 def store(tmp_path: Path, request: pytest.FixtureRequest) -> Store:
     done.clear()
+    left[:] = ["the crash"]
     return holdfast.open(tmp_path / "store", key=request.param)
 
 
@@ -144,6 +169,20 @@ def test_children_without_effects_go_by_the_rules(store: Store) -> None:
         store.gc(LAST)
 
         assert {"p", "last"} == names(store)
+
+
+def test_a_child_whose_parent_has_not_finished_is_not_run_anew(store: Store) -> None:
+    with store:
+        with pytest.raises(Crash):
+            store.run(careless, id="p")
+        assert "finished" == store.get("p-child").status
+        store.run(other, id="last")
+
+        plan = {fate.id: list(fate.why) for fate in store.plan_gc(LAST).runs}
+        store.gc(LAST)
+
+        assert ["run p, which began it, may go on"] == plan["p-child"]
+        assert 1 == store.restart("p")
 
 
 def test_a_run_with_an_erased_child_is_shown_and_cancelled(store: Store) -> None:

@@ -1,4 +1,4 @@
-"""Which runs stay while another does: what forks grow from, and effects in one ledger.
+"""Which runs stay while another does: what forks grow from, children, effects in one ledger.
 
 The fence knows an effect by its row, wherever that stands. If a child or a fork were removed and
 the run whose ledger it shares were not, what it did would be done again after a rollback.
@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from holdfast.model.run import Status
 from holdfast.store.backends import sweep
 from holdfast.store.marks import CHILD, SPLIT
 from holdfast.store.open import Opened
@@ -34,8 +35,19 @@ def needs(opened: Opened, runs: Sequence[Run]) -> list[Need]:
     }
     return [
         *(Need(run, of, "a fork grows from it") for run, of in sorted(grown) if run != of),
+        *_begun(runs),
         *_in_ledgers(opened, runs, owner),
     ]
+
+
+def _begun(runs: Sequence[Run]) -> Iterator[Need]:
+    """Children of runs that have not finished: what they gave may not be recorded there yet."""
+    open_ = {run.body.id: run for run in runs if run.body.status is not Status.FINISHED}
+    for run in runs:
+        origin = run.body.origin
+        if origin is not None and origin.is_child and origin.run in open_:
+            parent = open_[origin.run]
+            yield Need(parent.row.no, run.row.no, f"run {origin.run}, which began it, may go on")
 
 
 def _in_ledgers(opened: Opened, runs: Sequence[Run], owner: dict[int, int]) -> Iterator[Need]:
