@@ -20,6 +20,7 @@ from holdfast.engine.handle import Store
 from holdfast.policy.retention import Retention
 from holdfast.store.backends.reads import SqliteReads
 from holdfast.store.backends.sqlite import SqliteRecords
+from holdfast.store.keys.local import RootKey
 from holdfast.store.verify import verify
 from tests.engine.kit import text
 
@@ -187,3 +188,33 @@ def test_what_others_remove_meanwhile_is_gone_and_not_damaged(
                 return
             assert verify(other._opened).is_whole
         at += SHARE
+
+
+@pytest.mark.parametrize("seen", [True, False], ids=["listed", "found"])
+def test_a_run_whose_key_is_destroyed_while_it_is_read_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, seen: bool
+) -> None:
+    key = RootKey(b"k" * 32, "file")
+    with holdfast.open(tmp_path / "store", key=key) as store:
+        for id_ in ("run", "last"):
+            store.run(child, id=id_)
+    original = SqliteReads.key
+    left = ["run"]
+
+    def wrapped(self: SqliteReads, no: int) -> bytes | None:
+        if no and left:
+            other.erase(left.pop())
+        return original(self, no)
+
+    with (
+        holdfast.open(tmp_path / "store", key=key) as store,
+        holdfast.open(tmp_path / "store", key=key) as other,
+    ):
+        other.get("run")
+        monkeypatch.setattr(SqliteReads, "key", wrapped)
+
+        if seen:
+            assert ["last"] == [each.id for each in store.runs()]
+        else:
+            with pytest.raises(holdfast.RunErased):
+                store.get("run")

@@ -101,7 +101,7 @@ ROWS = [
         "a run that its index does not find is started anew",
         "tests/corruption/test_findings.py"
         "::test_a_run_that_its_index_does_not_find_is_not_started_anew",
-        (READER, "            self._check_catalog()  # ", "            pass  # "),
+        (READER, "            self._records.check_catalog()  # ", "            pass  # "),
     ),
     mutant(
         "index trusted",

@@ -25,6 +25,7 @@ from holdfast.errors import (
 from holdfast.model.run import Status
 from holdfast.store.open import Opened
 from holdfast.store.reader import Run as StoredRun
+from holdfast.store.steady import left_of
 
 LOOK_S = 1.0
 """How often the store is looked at; a run is taken when two looks have found nobody at it."""
@@ -158,7 +159,9 @@ class Watcher:
 
     def _has_parent_at_work(self, run: StoredRun) -> bool:
         origin = run.body.origin
-        parent = self._opened.reader.find(origin.run) if origin and origin.is_child else None
+        if origin is None or not origin.is_child:
+            return False
+        parent = left_of(self._opened.reader, origin.run)
         return parent is not None and parent.body.status in (Status.RUNNING, Status.WAITING)
 
     def _busy(self) -> bool:

@@ -110,13 +110,16 @@ class Reader:
     def find(self, run: str) -> Run | None:
         """The run of that id, or None; `RunErased` if there was one and it was erased."""
         row = self._records.run(self.seals.kid(run))
-        if row is None:
-            self._check_catalog()  # "Absent" is believed only of a catalog that agrees.
+        found = None if row is None else self._open_run(row)
+        if found is None:
+            self._records.check_catalog()  # "Absent" is believed only of a catalog that agrees.
+            self._check_id()
             refuse_erased(self._records, self.seals, run)
             return None
-        found = self._open_run(row)
         if found.body.id != run:
-            raise Damaged(f"run number {row.no}", f"it is filed as {run} but says {found.body.id}")
+            raise Damaged(
+                f"run number {found.row.no}", f"it is filed as {run} but says {found.body.id}"
+            )
         return found
 
     def runs(self, before: int | None = None) -> Iterator[Run]:
@@ -127,16 +130,10 @@ class Reader:
             rows = self._records.runs(before, page)
             is_end = len(rows) < page
             self._records.check_catalog((0 if is_end else rows[-1].no, before - 1))
-            for row in rows:
-                yield self._open_run(row)
+            yield from filter(None, map(self._open_run, rows))
             if is_end:
                 return
             before, page = rows[-1].no, 1024
-
-    def _check_catalog(self) -> None:
-        """Raise `Damaged` if something may look absent though it is there."""
-        self._records.check_catalog()
-        self._check_id()
 
     def _check_id(self) -> None:
         if not self._is_id_sound:
@@ -151,15 +148,20 @@ class Reader:
             return bool(self._open_run(row))
         return False
 
-    def _open_run(self, row: RunRow) -> Run:
-        payload = self.seals.of(row.no).open_run(row)
+    def _open_run(self, row: RunRow) -> Run | None:
+        """The run of a row; None if it was removed since that was read, and its key with it."""
+        try:
+            payload = self.seals.of(row.no).open_run(row)
+        except Damaged:
+            again = self._records.run(row.kid)
+            if again is not None and again.no == row.no:
+                raise
+            return None
         return Run(row=row, body=_decoded(_decode_run, payload, f"run number {row.no}"))
 
     def history(self, run: Run) -> History:
         """The rows that a restart of the run's head needs."""
-        last = self._records.end(run.row.head)
-        if last < 0:
-            raise Damaged(f"run {run.body.id}", "its newest branch holds no rows")
+        last = self.end(run.row.head)
         first = self.row(last).row.base
         start = first if first >= 0 else self.first(run.row.head)
         rows = list(self.rows(run.row.head, start, last))
@@ -221,9 +223,8 @@ class Reader:
         for branch, after in zip(line, [*line[1:], None], strict=True):
             if branch.no < branch_of(first):
                 continue
-            low = max(first, first_row(branch))
             high = last if after is None else after.at
-            for placed in self._segment(branch, Range(low, high)):
+            for placed in self._segment(branch, Range(max(first, first_row(branch)), high)):
                 yield self.kept(placed, after)
 
     def before(self, head: int, row: int) -> Placed:
@@ -253,8 +254,7 @@ class Reader:
             return placed
         if base == placed.id and not any(isinstance(entry, Based) for entry in entries):
             base = self.before(branch_of(placed.id), placed.id).row.base
-        row = replace(placed.row, base=base, entries=entries)
-        return replace(placed, row=row, is_whole=False)
+        return replace(placed, row=replace(placed.row, base=base, entries=entries), is_whole=False)
 
     def kept(self, placed: Placed, after: Branch | None) -> Placed:
         """What a line of history that goes on with `after` keeps of a row."""
@@ -330,8 +330,7 @@ class Reader:
 
     def ends(self, head: int) -> dict[int, int]:
         """For each branch of a line of history, the last row that is wholly on that line."""
-        line = self.line(head)
-        ends = {after.parent: after.at - (after.kept is not None) for after in line}
+        ends = {after.parent: after.at - (after.kept is not None) for after in self.line(head)}
         ends[head] = row_id(head + 1, 0) - 1
         return ends
 
@@ -344,9 +343,10 @@ class Reader:
         """The run that a branch belongs to."""
         no = self._branch(branch).run
         found = self._records.runs(no + 1, 1)
-        if not found or found[0].no != no:
+        run = self._open_run(found[0]) if found and found[0].no == no else None
+        if run is None:
             raise Damaged(f"branch {branch}", "it belongs to a run that is not there")
-        return self._open_run(found[0])
+        return run
 
     def _branch(self, no: int) -> Branch:
         row = self._records.branch(no)

@@ -264,7 +264,7 @@ def test_a_branch_without_rows_is_damage(small: Bench, tmp_path: Path) -> None:
     with tampering(tmp_path) as link:
         link.execute("DELETE FROM j WHERE id >= ?", (row_id(2, 0),))
 
-    with pytest.raises(Damaged, match=r"run b .* holds no rows"):
+    with pytest.raises(Damaged, match=r"branch 2 .* holds no rows"):
         small.reader.history(run)
     with pytest.raises(Damaged, match=r"branch 2 .* holds no rows"):
         small.reader.end(2)
