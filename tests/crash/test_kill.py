@@ -80,7 +80,8 @@ def test_a_program_whose_flush_failed_says_so_and_continues_by_the_same_command(
     continued = run(command, cwd=tmp_path)
 
     assert 1 == failed.status
-    assert "StoreUnwritable: the store at .holdfast cannot be written" in failed.output
+    place = tmp_path / ".holdfast"
+    assert f"StoreUnwritable: the store at {place} cannot be written" in failed.output
     assert RESULT == continued.output.splitlines()[-1]
 
 

@@ -360,5 +360,5 @@ async def test_an_async_step_in_synchronous_hands_is_refused(stage: Stage) -> No
 
         return run.call(ask)
 
-    with stage.open() as store, pytest.raises(holdfast.HoldfastError, match="asynchronous"):
+    with stage.open() as store, pytest.raises(holdfast.HoldfastError, match="nobody awaits"):
         await store.arun(agent, id=RUN)
