@@ -64,6 +64,14 @@ def forked_by_os(path: Path) -> object:
         return child, store.run(counting, id="after")
 
 
+def forked_while_runs_are_looked_after(path: Path) -> object:
+    with holdfast.open(path) as store:
+        store.run(counting, id="before")
+        with store._lives._housekeeper._lock:  # noqa: SLF001 as its thread may hold it
+            child = _fork(lambda: _error_of(store.close))
+        return child, store.run(counting, id="after")
+
+
 def forked_by_multiprocessing(path: Path) -> object:
     with holdfast.open(path) as store:
         store.run(counting, id="before")

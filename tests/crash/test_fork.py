@@ -18,6 +18,7 @@ REFUSED = ["StoreClosed"] * 6
     ("program", "seen"),
     [
         ("forked_by_os", [REFUSED, [0, 1]]),
+        ("forked_while_runs_are_looked_after", ["no error, but None", [0, 1]]),
         ("forked_by_multiprocessing", [REFUSED, [0, 1]]),
         ("forked_inside_a_run", [["StoreClosed", "StoreClosed"], [0, 1]]),
         ("opened_again_after_the_fork", [[0, 1], [0, 1]]),

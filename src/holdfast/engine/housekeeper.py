@@ -52,9 +52,14 @@ class Housekeeper:
         with self._lock:
             return list(self._seen)
 
-    def sessions_now(self) -> list[Session]:
-        """The same without the lock, for a forked child in which nobody will ever release it."""
-        return list(self._seen)
+    def abandon(self) -> list[Session]:
+        """In a forked child: look after nothing; gives what the parent looks after.
+
+        Its thread is not here, and nobody would ever let go of what it held when it forked.
+        """
+        self._lock, self._wake, self._thread = threading.Lock(), threading.Event(), None
+        left, self._seen = list(self._seen), {}
+        return left
 
     def _work(self) -> None:
         beaten = self._clock.monotonic()

@@ -319,7 +319,7 @@ class Lives:
 
     def abandon(self, fault: Exception) -> None:
         """In a forked child: the runs are the parent's."""
-        for session in self._housekeeper.sessions_now():
+        for session in self._housekeeper.abandon():
             session.stopped = fault
 
     def close(self) -> None:
