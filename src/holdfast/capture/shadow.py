@@ -5,7 +5,8 @@ as long as each part holds the very same objects, in the same order, and those t
 cannot change in place. Of other leaves nothing is remembered: they are encoded every time.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
+from collections.abc import Set as AbstractSet
 from hashlib import sha256
 from operator import is_
 from typing import Any, Final
@@ -115,9 +116,9 @@ class Shadows:
             self._known[id(leaf)] = made
         return made
 
-    def keep(self, leaves: Collection[int]) -> None:
+    def keep(self, leaves: AbstractSet[int]) -> None:
         """Forget all leaves but those with these identities."""
-        if len(self._known) > len(leaves) or not self._known.keys() <= set(leaves):
+        if not self._known.keys() <= leaves:
             self._known = {key: it for key, it in self._known.items() if key in leaves}
 
     def forget(self) -> None:

@@ -176,7 +176,7 @@ class State:
             node.hf_mark = None
         tracker.dirty.clear()
         self._leaves.keep(seen, lowering.leaves_written)
-        tracker.shadows.keep(seen)
+        tracker.shadows.keep(seen.keys())
         return data
 
     def _write_delta(self, held: set[int] | None) -> bytes | None:
@@ -201,7 +201,7 @@ class State:
         tracker.dirty = [] if held is None else [n for n in tracker.dirty if n.hf_mark is not None]
         if seen or self._leaves.saved:
             self._leaves.keep(seen, lowering.leaves_written)
-            tracker.shadows.keep(seen)
+            tracker.shadows.keep(seen.keys())
         return data
 
     def _remember(self, lowering: Lowering, first: int) -> None:
