@@ -30,6 +30,11 @@ def think(turn: int) -> str:
     return f"thought {turn} " * 40
 
 
+@holdfast.step
+def write(turn: int) -> dict[str, str]:
+    return {"text": think.bare(turn), "place": f"page {turn}"}
+
+
 @holdfast.effect(key="turn")
 def pay(turn: int) -> str:
     return f"paid {turn}"
@@ -356,6 +361,52 @@ def test_rows_that_the_kept_state_still_names_stay_however_old(store: Store) -> 
     assert store.gc(Retention(last=1)).rows > 30
 
     assert before == store.restore("run")[1]
+    assert is_whole(store)
+
+
+def test_an_answer_that_stands_inside_what_the_agent_made_stays(store: Store) -> None:
+    @holdfast.agent
+    def keeper(run: holdfast.Run) -> int:
+        run.state["messages"] = []
+        for turn in run.turns():
+            run.state["messages"].append({"turn": turn, "reply": write(turn)})
+            run.state["draft"] = random.Random(turn).randbytes(3000).hex()  # noqa: S311 a seed
+            if turn == 99:
+                break
+        return turn
+
+    store.run(keeper, id="run")
+    before = store.restore("run")[1]
+
+    store.gc(Retention(last=1))
+
+    assert before == store.restore("run")[1]
+    assert is_whole(store)
+
+
+def test_a_run_of_many_loops_goes_on_after_garbage_was_collected(store: Store) -> None:
+    is_broken = True
+
+    @holdfast.agent
+    def looping(run: holdfast.Run) -> list[int]:
+        counts = []
+        for loop in range(3):
+            for turn in run.turns():
+                run.state[f"note {loop}"] = write(turn)
+                run.state["draft"] = random.Random(turn).randbytes(3000).hex()  # noqa: S311 a seed
+                if turn % 40 == 39:
+                    break
+            counts.append(len(run.state))
+            if loop == 2 and is_broken:
+                raise RuntimeError
+        return counts
+
+    with pytest.raises(holdfast.RunFailed):
+        store.run(looping, id="run")
+    assert store.gc(Retention(last=1)).rows > 30
+
+    is_broken = False
+    assert [2, 3, 4] == store.restart("run", agent=looping)
     assert is_whole(store)
 
 

@@ -9,6 +9,7 @@ LEASES, SCHEMA, HANDLE = "store/leases.py", "store/backends/schema.py", "engine/
 GC, CHUNKS = "store/gc/objects.py", "store/chunks.py"
 PACKS, GC_ROWS = "store/backends/packs.py", "store/gc/rows.py"
 GC_RUNS, RETAINED = "store/gc/runs.py", "engine/retain.py"
+NEEDED = "engine/needed.py"
 
 POWER = "tests/crash/test_power.py::test_no_acknowledged_"
 FILES = "tests/crash/test_files.py::"
@@ -156,6 +157,18 @@ DISK = [
         "old rows are pruned that the kept state still names",
         f"{RETAIN}test_rows_that_the_kept_state_still_names_stay_however_old",
         (RETAINED, "        found |= rows_used(reader, rows_of_one)\n", ""),
+    ),
+    mutant(
+        "gc without second mark",
+        "rows are pruned that are named only by what the kept state names",
+        f"{RETAIN}test_an_answer_that_stands_inside_what_the_agent_made_stays",
+        (NEEDED, " | _rows_below(reader, due)", ""),
+    ),
+    mutant(
+        "gc without second mark",
+        "rows are pruned with which the earlier loops of a run were left",
+        f"{RETAIN}test_a_run_of_many_loops_goes_on_after_garbage_was_collected",
+        (NEEDED, "list(_rows_to_loops(reader, spans - outside))", "[]"),
     ),
     mutant(
         "gc without second mark",

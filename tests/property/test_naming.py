@@ -18,6 +18,7 @@ from holdfast.clock import SystemClock
 from holdfast.engine import turns
 from holdfast.engine.restore import state_at
 from holdfast.model.journal import TurnEnded
+from holdfast.store import writer
 from holdfast.store.open import open_store
 from holdfast.store.verify import verify
 from tests.property import test_replay as replay
@@ -69,7 +70,7 @@ def live(
     try:
         if redo and any(info.id == "run" for info in store.runs()):
             return store.restart("run", agent=keeper, redo_turn=True)
-        return store.run(keeper, *order, id="run")
+        return store.run(keeper, *order, id="run", checkpoint=holdfast.every(turns=1))
     except Killed:
         return None
     finally:
@@ -110,6 +111,53 @@ def test_every_turns_end_comes_back_from_a_journal_of_many_lives_and_branches(
 
     assert STATES[2 * count - 1] == result
     check_every_turn(path)
+
+
+@settings(max_examples=60)
+@given(
+    seed=st.integers(0, 10**6),
+    count=st.integers(4, 12),
+    kills=st.lists(st.tuples(st.sampled_from(POINTS), st.integers(9, 40)), max_size=3),
+    last=st.integers(1, 3),
+)
+def test_what_is_kept_comes_back_when_the_rest_is_collected_after_every_life(
+    tmp_path_factory: pytest.TempPathFactory,
+    seed: int,
+    count: int,
+    kills: list[tuple[str, int]],
+    last: int,
+) -> None:
+    replay.WORLD = World()
+    STATES.clear()
+    path = tmp_path_factory.mktemp("swept")
+
+    result = None
+    with pytest.MonkeyPatch.context() as patch:
+        often(patch)
+        patch.setattr(writer, "PACK_BYTES", 3000)
+        for point in [*kills, None]:
+            result = result or live(path, (seed, count), point)
+            check_collected(path, holdfast.Retention(last=last))
+
+    assert STATES[2 * count - 1] == result
+
+
+def check_collected(path: Path, rules: holdfast.Retention) -> None:
+    """Collect garbage; what is left is what was there."""
+    with holdfast.open(path) as store:
+        before = {
+            each.id: store.restore(each.id)[1]
+            for info in store.runs()
+            for each in store.checkpoints(info.id)
+        }
+        store.gc(rules)
+        kept = [each.id for info in store.runs() for each in store.checkpoints(info.id)]
+        assert [before[name] for name in kept] == [store.restore(name)[1] for name in kept]
+    opened = open_store(path, SystemClock(), must_exist=True)
+    try:
+        assert verify(opened, deep=True).is_whole
+    finally:
+        opened.close()
 
 
 def check_every_turn(path: Path) -> None:

@@ -372,10 +372,10 @@ class Lift:
         return values.decode(bytes(lowered.data)) if type(lowered) is Ext else lowered
 
 
-def needs(base: bytes) -> Needs:
-    """Give what the reading of a base asks for."""
+def needs(save: bytes, ordinal: int | None = None) -> Needs:
+    """Give what the reading of a save, or of one container in it, asks for."""
     try:
-        return named_in(base)
+        return named_in(save, ordinal)
     except _UNREADABLE as error:
         raise _unreadable(error) from error
 

@@ -9,10 +9,13 @@ from msgspec.msgpack import Ext
 from holdfast.capture import wire
 from holdfast.capture.fixed import Value
 from holdfast.store.backends.base import Name
-from holdfast.store.codec.saved import bodies, inside
+from holdfast.store.codec.saved import bodies, inside, parts
 
 At = tuple[int, int]
 """A row and the index of an entry in it."""
+
+ANSWERED = -1
+"""Stands for the ordinal where an answer is named."""
 
 
 class Place:
@@ -61,23 +64,32 @@ def source_of(token: Value, keys: Iterable[object]) -> Value:
 
 
 class Needs(NamedTuple):
-    """What a save names: containers by name, and the rows of others."""
+    """What a save names: items of lists, which may be ready, and other containers."""
 
     names: set[Name]
-    rows: set[int]
+    others: set[Name]
 
     def rows_without(self, ready: Iterable[Name] = ()) -> set[int]:
         """Give the rows that have to be read where some names are `ready`."""
-        rows = self.rows.union(row for _, row, _, _ in self.names.difference(ready))
+        rows = {row for _, row, _, _ in self.others.union(self.names.difference(ready))}
         rows.discard(wire.BESIDE[0])
         return rows
 
+    def holding(self) -> set[tuple[At, int]]:
+        """Give the containers of saves that hold others, which may stand elsewhere again."""
+        return {
+            ((row, index), ordinal)
+            for count, row, index, ordinal in self.names | self.others
+            if count > 1 and ordinal >= 0
+        }
 
-def named_in(data: bytes) -> Needs:
-    """Give what a save names."""
+
+def named_in(data: bytes, ordinal: int | None = None) -> Needs:
+    """Give what a save names, or one container that it wrote."""
     names: set[Name] = set()
-    rows: set[int] = set()
-    stack = list(chain.from_iterable(map(inside, bodies(wire.unpack(data)))))
+    others: set[Name] = set()
+    tops = bodies(wire.unpack(data)) if ordinal is None else [parts(data)[ordinal]]
+    stack = list(chain.from_iterable(map(inside, tops)))
     while stack:
         value = stack.pop()
         kind = type(value)
@@ -88,7 +100,9 @@ def named_in(data: bytes) -> Needs:
             counts, steps, indexes, ordinals = wire.unpack(value.data)
             names.update(zip(counts, accumulate(steps), indexes, ordinals, strict=True))
         elif value.code == wire.ANSWER:
-            rows.add(wire.unpack(value.data)[1][0])
+            count, source, *_ = wire.unpack(value.data)
+            row, index, *number = source
+            others.add((count, row, index, *(number or (ANSWERED,))))
         elif value.code == wire.PAIRS:
             stack.extend(inside(value))
-    return Needs(names, rows)
+    return Needs(names, others)

@@ -2,7 +2,6 @@
 
 import contextlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from operator import attrgetter
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
@@ -10,6 +9,7 @@ from msgspec.structs import replace
 from holdfast.capture.lift import needs, read
 from holdfast.capture.node import step
 from holdfast.capture.state import State
+from holdfast.engine.needed import rows_to, rows_used, save_of
 from holdfast.errors import Damaged, HoldfastError, NotStorable
 from holdfast.model.branches import Forked, Settled
 from holdfast.model.ids import Point, branch_of
@@ -161,18 +161,8 @@ def optional_in(sections: Mapping[str, Section]) -> list[str]:
 
 def _change(entry: Entry, at: Point) -> list[Save]:
     """The change of the state that an entry holds, if it holds one."""
-    save = _save_of(entry)
+    save = save_of(entry)
     return [] if save is None else [(save, at)]
-
-
-def rows_to(reader: Reader, head: int, point: Point) -> Iterator[Placed]:
-    """The rows that `state_at` needs for a point: from the newest base before it."""
-    row, index = point
-    placed = reader.row(row)
-    base = placed.row.base
-    if any(isinstance(entry, Based) for entry in placed.row.entries[index:]):
-        base = reader.before(head, row).row.base
-    return reader.rows(head, base if base >= 0 else reader.first(head), row)
 
 
 def is_there(reader: Reader, point: Point) -> bool:
@@ -190,19 +180,6 @@ def whole_history(reader: Reader, run: Run) -> History:
     if any(_is_pruned(placed) for placed in [*history.rows, *history.outside]):
         raise Damaged(f"run {run.body.id}", "garbage collection removed what it goes on from")
     return history
-
-
-def rows_used(reader: Reader, rows: Iterable[Placed]) -> set[int]:
-    """The rows that the saves in these rows name, or need to replay what stands outside turns."""
-    found: set[int] = set()
-    for placed in rows:
-        for entry in placed.row.entries:
-            save = _save_of(entry)
-            if save is not None:
-                found |= needs(reader.chunks.fetch(save)).rows_without()
-            for span in entry.outside if isinstance(entry, Based) else ():
-                found.update(range(span.first, span.last + 1))
-    return found
 
 
 def _unpruned(rows: Iterable[Placed]) -> Iterator[Placed]:
@@ -312,21 +289,8 @@ class Sources:
         entry = row.entries[index] if 0 <= index < len(row.entries) else None
         if type(entry) is Answer or type(entry) is Happened:
             return self.reader.value(entry.value)
-        save = None if entry is None else _save_of(entry)
+        save = None if entry is None else save_of(entry)
         if save is None:
             why = f"entry {index} is named as part of the state and is neither answer nor save"
             raise Damaged(f"journal row {id_:#x}", why)
         return save
-
-
-_change_in = attrgetter("delta")
-_SAVES: Mapping[type[Entry], Callable[[Entry], bytes | None]] = {
-    Based: attrgetter("state"),
-    **dict.fromkeys((TurnEnded, LoopLeft, Kept, Saved, Finished, Forked, Settled), _change_in),
-}
-
-
-def _save_of(entry: Entry) -> bytes | None:
-    """The base or change of the state that an entry holds."""
-    save_in = _SAVES.get(type(entry))
-    return None if save_in is None else save_in(entry)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from holdfast.engine.logs import log
+from holdfast.engine.needed import rows_to, rows_used
 from holdfast.engine.points import Points
-from holdfast.engine.restore import rows_to, rows_used
 from holdfast.errors import Damaged, RunErased, StoreError, UnknownCheckpoint, UsageError
 from holdfast.model.ids import Point, branch_of, parse_point, row_id, seq_of
 from holdfast.model.journal import (

@@ -6,7 +6,8 @@ from holdfast import failpoint
 from holdfast.capture.gaps import gaps_in
 from holdfast.engine import lacks
 from holdfast.engine.back import newest_passing
-from holdfast.engine.restore import rows_to, state_at
+from holdfast.engine.needed import rows_to
+from holdfast.engine.restore import state_at
 from holdfast.engine.save import seal
 from holdfast.engine.session import Session
 from holdfast.engine.validate import first_fault
