@@ -295,6 +295,7 @@ class Lowering:
         if rest is not None:
             if self._canonical:
                 rest.pop(shapes.FIELDS_SET, None)
+                rest.pop(shapes.UNSET, None)
             node.append(self._map(rest.items(), depth, _field))
         return node
 

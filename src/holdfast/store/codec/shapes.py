@@ -27,9 +27,14 @@ _BUILT_IN_BASES: Final = (
 FIELDS_SET: Final = "set"
 """What a Pydantic model was given and what it took from defaults: no part of its content."""
 
+UNSET: Final = "unset"
+"""Which fields of a Pydantic model have no value: told by the fields that are there, too."""
+
 MIGRATE: Final = (
     "register the class with a higher version= and a `holdfast.migrate` from the stored one"
 )
+
+OWN_WORDS: Final = "`holdfast.register` the class with encode= and decode="
 
 Taken = tuple[object, dict[str, object] | None]
 
@@ -102,6 +107,10 @@ slots_of: Callable[[type], tuple[str, ...]] = functools.lru_cache(maxsize=256)(_
 
 
 def _take_enum(member: enum.Enum) -> Taken:
+    cls = type(member)
+    if cls.__members__.get(member.name) is not member:
+        why = f"{member!r} is none of the members that the class declares and would not be found"
+        raise Refusal(name_of(cls), f"{why} again; declare it, or {OWN_WORDS}")
     return {"name": member.name}, None
 
 
@@ -121,6 +130,7 @@ def _make_flag(cls: type[enum.Flag], fields: Mapping[str, Any], _rest: object) -
 
 
 def _take_named_tuple(value: Any) -> Taken:  # noqa: ANN401 -- any named tuple
+    _refuse_strays(value, ())
     return dict(zip(value._fields, value, strict=True)), None
 
 
@@ -154,10 +164,34 @@ def _make_struct(cls: type[msgspec.Struct], fields: Mapping[str, Any], _rest: ob
 
 
 def _take_dataclass(value: Any) -> Taken:  # noqa: ANN401 -- any dataclass
-    names = [field.name for field in dataclasses.fields(value)]
-    _refuse_strays(value, names)
-    # A field with init=False may never have been set; it is left out and stays unset.
-    return {name: getattr(value, name) for name in names if hasattr(value, name)}, None
+    cls = type(value)
+    if not _can_be_made(cls):
+        why = "it has a part of its own in a built-in class above it, which is none of its fields"
+        raise Refusal(name_of(cls), f"{why}; {OWN_WORDS}")
+    fields = dataclasses.fields(value)
+    _refuse_strays(value, [field.name for field in fields])
+    names = [field.name for field in fields if hasattr(value, field.name)]
+    held = {name: getattr(value, name) for name in names}
+    # One with init=False and no default may never have been set: it stays unset.
+    _refuse_unset(cls, [f.name for f in fields if f.name not in held and not _may_be_unset(f)])
+    return held, None
+
+
+def _may_be_unset(field: "dataclasses.Field[Any]") -> bool:
+    defaults = (field.default, field.default_factory)
+    return not field.init and all(default is dataclasses.MISSING for default in defaults)
+
+
+def _find_can_be_made(cls: type[Any]) -> bool:
+    """Whether an instance can be made empty: no class above it keeps anything in C."""
+    try:
+        object.__new__(cls)
+    except TypeError:
+        return False
+    return True
+
+
+_can_be_made: Callable[[type], bool] = functools.lru_cache(maxsize=256)(_find_can_be_made)
 
 
 def _make_dataclass(cls: type[Any], fields: Mapping[str, Any], _rest: object) -> object:
@@ -192,6 +226,10 @@ def _held_by_fields(value: Any) -> list[Any]:  # noqa: ANN401 -- any dataclass o
     return [*held, *getattr(value, "__dict__", ())]
 
 
+def _held_by_tuple(value: Any) -> list[Any]:  # noqa: ANN401 -- any named tuple
+    return [*value, *getattr(value, "__dict__", ())]
+
+
 def _held_by_pydantic(model: Any) -> list[Any]:  # noqa: ANN401 -- any Pydantic model
     held = model.__dict__
     return [
@@ -205,17 +243,23 @@ def _held_by_pydantic(model: Any) -> list[Any]:  # noqa: ANN401 -- any Pydantic 
 
 def _take_pydantic(model: Any) -> Taken:  # noqa: ANN401 -- any Pydantic model
     held = model.__dict__
-    fields = {name: held[name] for name in type(model).__pydantic_fields__ if name in held}
+    known = type(model).__pydantic_fields__
+    fields = {name: held[name] for name in known if name in held}
     rest = {
         FIELDS_SET: sorted(model.__pydantic_fields_set__),
         "extra": model.__pydantic_extra__,
         "private": model.__pydantic_private__,
     }
+    if len(fields) < len(
+        known
+    ):  # `model_construct` makes such: what a server left out has no value.
+        rest[UNSET] = [name for name in known if name not in fields]
     return fields, rest
 
 
 def _make_pydantic(cls: Any, fields: Mapping[str, Any], rest: Any) -> object:  # noqa: ANN401
-    known = cls.__pydantic_fields__
+    unset = rest.get(UNSET, ())
+    known = {name: info for name, info in cls.__pydantic_fields__.items() if name not in unset}
     defaults = {
         name: None
         if info.is_required()
@@ -270,8 +314,15 @@ def _refuse_strays(value: object, names: list[str] | tuple[str, ...]) -> None:
             raise Refusal(
                 name_of(type(value)),
                 f"its attribute {name!r} is not one of its fields and would be lost; "
-                "declare it, or `holdfast.register` the class with encode= and decode=",
+                f"declare it, or {OWN_WORDS}",
             )
+
+
+def _refuse_unset(cls: type, names: list[str]) -> None:
+    """Refuse fields that were never given a value: they would have one when they are read."""
+    if names:
+        named = ", ".join(map(repr, names))
+        raise Refusal(name_of(cls), f"it has no value for {named}; give it one, or {OWN_WORDS}")
 
 
 def is_computed(value: object, name: str) -> bool:
@@ -288,7 +339,7 @@ def _same(value: object) -> object:
 _TAKES_FIELDS = "default_factory_takes_validated_data"
 _ENUM = Shape(take=_take_enum, make=_make_enum)
 _FLAG = Shape(take=_take_flag, make=_make_flag)
-_NAMED_TUPLE = Shape(take=_take_named_tuple, make=_make_named_tuple, holds=list)
+_NAMED_TUPLE = Shape(take=_take_named_tuple, make=_make_named_tuple, holds=_held_by_tuple)
 _STRUCT = Shape(take=_take_struct, make=_make_struct, holds=_held_by_fields)
 _DATACLASS = Shape(take=_take_dataclass, make=_make_dataclass, holds=_held_by_fields)
 _PYDANTIC = Shape(take=_take_pydantic, make=_make_pydantic, holds=_held_by_pydantic)

@@ -42,11 +42,12 @@ offset and, where one was given, its name as text in bytes.
 | 38 | NumPy array | bytes of an array: dtype, shape; the bytes in C order |
 
 Fields of an enum are `name`, of a flag `value`. The rest is there for Pydantic models only: a map
-of `set` (names of the fields that were set), `extra` and `private`.
+of `set` (names of the fields that were set), `extra`, `private` and, where fields have no value at
+all, `unset` (their names).
 
 The canonical form is the same without the form byte and without sharing; the keys of maps are
 sorted by their UTF-8 bytes, items of sets and pairs of a node 33 by their canonical bytes; versions
-are 0, and the rest of a Pydantic model is without `set`.
+are 0, and the rest of a Pydantic model is without `set` and `unset`.
 """
 
 from collections.abc import Callable

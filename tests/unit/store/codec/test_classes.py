@@ -1,6 +1,7 @@
 """Declared classes: how they are known, taken apart, made again, and read in older versions."""
 
 import dataclasses
+import datetime as dt
 import enum
 import functools
 import re
@@ -184,6 +185,75 @@ def test_a_slot_of_a_class_above_is_refused_where_it_is_filled() -> None:
     value.hidden = 5
     with pytest.raises(errors.NotStorable, match="its attribute 'hidden' is not one of its fields"):
         values.encode(value)
+
+
+class Single(NamedTuple):
+    a: int
+
+
+@values.register
+class Noted(Single):
+    """Its instances have attributes beside the items."""
+
+
+@values.register
+class Open(enum.Enum):
+    KNOWN = 1
+
+    @classmethod
+    def _missing_(cls, value: object) -> "Open":
+        made = object.__new__(cls)
+        made._name_, made._value_ = f"OTHER_{value}", 7
+        return made
+
+
+@values.register
+@dataclasses.dataclass
+class Day(dt.date):
+    note: str = ""
+
+    def __new__(cls, note: str = "") -> "Day":  # noqa: ARG004, PYI034 -- the dataclass sets it
+        return dt.date.__new__(cls, 2026, 1, 2)
+
+
+@values.register
+@dataclasses.dataclass(init=False)
+class Lazy:
+    content: list[int]
+    more: list[int] = dataclasses.field(default_factory=list)
+
+
+def noted() -> Noted:
+    value = Noted(1)
+    value.note = "lost"  # type: ignore[attr-defined]
+    return value
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        (noted(), "its attribute 'note' is not one of its fields"),
+        (Open(7), "is none of the members that the class declares"),
+        (Day("x"), "a part of its own in a built-in class above it"),
+        (Lazy(), "it has no value for 'content', 'more'"),
+    ],
+)
+def test_what_could_not_be_made_again_is_refused_when_it_is_written(
+    value: object, why: str
+) -> None:
+    with pytest.raises(errors.NotStorable, match=why):
+        values.encode([value])
+
+
+def test_a_model_that_lacks_a_field_comes_back_without_it() -> None:
+    model = Model.model_construct(where=None)
+
+    back = returned(model)
+
+    assert model.__dict__ == back.__dict__
+    assert not hasattr(back, "name")
+    assert values.canonical(model) == values.canonical(back)
+    assert values.canonical(model) != values.canonical(Model(name="", where=None))
 
 
 def test_making_an_instance_runs_neither_constructor_nor_validation() -> None:
