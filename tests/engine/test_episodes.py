@@ -55,6 +55,17 @@ def worker(run: holdfast.Run) -> int:
     return turn
 
 
+@holdfast.agent
+def asker(run: holdfast.Run) -> object:
+    think(0)
+    error = trouble.at.pop(200, None)
+    if error is not None:
+        raise error
+    answer = run.ask("go on?")
+    think(1)
+    return answer
+
+
 @pytest.fixture
 def place(tmp_path: Path) -> Stage:
     trouble.at.clear()
@@ -189,3 +200,59 @@ def test_turns_that_a_rollback_drops_are_to_be_caught_up_with(place: Stage) -> N
 
     assert Ending.PERSON is episode.ending
     assert 20.0 == episode.redo_s  # Turns 2 and 3.
+
+
+def test_a_run_that_is_down_again_has_not_resumed(place: Stage) -> None:
+    for _ in range(2):
+        trouble.at[2] = Crash()
+        place.die(worker)
+        clock.advance(5.0)
+
+    (episode,) = found(place)
+
+    assert (2, Ending.OPEN) == (episode.failures, episode.ending)
+    assert episode.took_s("resume") is None
+
+
+def test_a_run_that_came_to_its_question_has_caught_up_however_long_people_think(
+    place: Stage,
+) -> None:
+    trouble.at[200] = Crash()
+    place.die(asker)
+    clock.advance(5.0)
+    place.fault(asker)
+    (asking,) = found(place)
+    clock.advance(86_400.0)
+    with place.open() as store:
+        (item,) = store.inbox()
+        store.answer(item.id, "yes")
+    place.live(asker)
+
+    assert [asking] == found(place)
+    assert (Ending.RECOVERED, 5.0) == (asking.ending, asking.took_s())
+
+
+def test_a_failure_ends_when_its_run_is_cancelled(place: Stage) -> None:
+    trouble.at[2] = Crash()
+    place.die(worker)
+    clock.advance(5.0)
+    with place.open() as store:
+        store.cancel(RUN)
+
+    (episode,) = found(place)
+
+    assert Ending.PERSON is episode.ending
+    assert (15.0, 15.0) == (episode.took_s("resume"), episode.took_s("catch_up"))
+
+
+def test_cancelling_a_run_that_was_given_up_makes_no_outage_of_it(place: Stage) -> None:
+    trouble.at[2] = TypeError("wrong")
+    place.fault(worker)
+    clock.advance(5.0)
+    with place.open() as store:
+        store.cancel(RUN)
+
+    (episode,) = found(place)
+
+    assert Ending.FAILED is episode.ending
+    assert episode.took_s("resume") is None

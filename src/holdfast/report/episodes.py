@@ -25,6 +25,7 @@ from holdfast.model.journal import (
     Finished,
     Happened,
     Interrupted,
+    Questioned,
     Resumed,
     Retried,
     Started,
@@ -64,8 +65,9 @@ class Ending(StrEnum):
 class Episode(msgspec.Struct, frozen=True, kw_only=True):
     """One failure and its recovery, in seconds since the epoch.
 
-    `resumed_at` is when the run was taken up for the last time, `caught_up_at` when it had again
-    what it had at the failure, with one record more that proves it. `action` is what the last
+    `resumed_at` is when the run was taken up for the last time, and None while it is down (again);
+    `caught_up_at` when it had again what it had at the failure, with one record more that proves
+    it, or waited for a person, or was cancelled. `action` is what the last
     decision was, `failures` how many failures belong to it. `redo_s` is the time that calls took
     which were made again or anew until then.
     """
@@ -163,6 +165,7 @@ class _Reading:
         self._found: list[Episode] = []
         self._now: Episode | None = None
         self._is_alive = self._is_helped = self._is_stuck = self._is_counted = False
+        self._is_down = False
         self._epoch, self._last_at = 1, 0.0
         self._progress = self._lost = 0
         self._marks: dict[tuple[int, int], int] = {}
@@ -191,7 +194,7 @@ class _Reading:
                 self._failed(entry)
             case Interrupted():
                 self._is_alive = False
-            case Answer() | Happened() | Answered() | TurnEnded():
+            case Answer() | Happened() | Answered() | TurnEnded() | Questioned():
                 self._advance(entry)
             case Finished():
                 self._caught_up(entry.at)
@@ -211,21 +214,34 @@ class _Reading:
         self._is_helped = self._is_helped or (is_life and self._is_stuck)
         self._is_alive, self._is_stuck = is_life, self._is_stuck and not is_life
         self._epoch = entry.epoch
-        self._change(resumed_at=entry.at)
+        if is_life:
+            self._change(resumed_at=entry.at)
+            self._is_down = False
 
     def _retried(self, entry: Retried) -> None:
         self._fail(entry.failure.kind, entry.at)
         self._decide(Action.RETRY, entry.at, entry.decision.wait_s)
         self._change(resumed_at=entry.at + entry.decision.wait_s)
+        self._is_down = False
 
     def _failed(self, entry: Failed) -> None:
         self._is_alive = False
         if entry.status in NO_FAILURE:
+            self._settle(entry)
             return
         if not self._is_counted:  # Else the life's own verdict told of it.
             self._fail(_KINDS.get(Status(entry.status), FailureKind.UNKNOWN), entry.at)
         self._is_counted = False
         self._is_stuck = self._is_stuck or entry.status != Status.FAILED
+
+    def _settle(self, entry: Failed) -> None:
+        """A run that waits for an answer or was cancelled is not failing any more."""
+        if self._is_stuck:  # It was given up before.
+            return
+        self._is_helped = self._is_helped or entry.status == Status.CANCELLED
+        if self._is_down:
+            self._change(resumed_at=entry.at)
+        self._caught_up(entry.at)
 
     def _decided(self, entry: Decided) -> None:
         self._is_counted = self._now is None
@@ -236,6 +252,7 @@ class _Reading:
 
     def _fail(self, kind: FailureKind, at: float, *, is_told: bool = False) -> None:
         """A failure; a decision tells of one that may be known already, by its kind now."""
+        self._is_down = True
         if self._now is None:
             self._now = Episode(kind=kind, failed_at=at)
             self._lost = max(self._progress, self._had.get(self._epoch, 0))
@@ -251,14 +268,15 @@ class _Reading:
         if self._now is not None:
             self._change(action=action, decided_at=at, wait_s=self._now.wait_s + wait_s)
 
-    def _advance(self, entry: Answer | Happened | Answered | TurnEnded) -> None:
-        self._progress += 1
+    def _advance(self, entry: Answer | Happened | Answered | TurnEnded | Questioned) -> None:
+        is_asked = isinstance(entry, Questioned)  # No progress, but it proves what was there.
+        self._progress += not is_asked
         self._is_helped = self._is_helped or _is_help(entry)
         if self._now is None:
             return
         if isinstance(entry, Answer | Happened):
             self._change(redo_s=self._now.redo_s + entry.took_s)
-        if self._progress > self._lost:
+        if self._progress + is_asked > self._lost:
             self._caught_up(entry.at)
 
     def _caught_up(self, at: float) -> None:
@@ -277,7 +295,8 @@ class _Reading:
             self._fail(FailureKind.CRASH, self._deaths.get(self._epoch, self._last_at))
         if self._now is not None:
             ending = Ending.FAILED if self._is_stuck else Ending.OPEN
-            self._change(ending=ending)
+            resumed_at = None if self._is_down else self._now.resumed_at
+            self._change(ending=ending, resumed_at=resumed_at)
             self._found.append(self._now)
         return self._found
 

@@ -32,6 +32,12 @@ class Return(msgspec.Struct, frozen=True, kw_only=True):
     unpriced: list[str]
 
 
+def promised_usd_per_hour(facts: Sequence[Facts]) -> float | None:
+    """What an hour of outage costs by the SLA of the newest run that says it."""
+    said = (run.sla.breach_usd_per_hour for run in facts if run.sla is not None)
+    return next((each for each in said if each is not None), None)
+
+
 def returned(
     facts: Sequence[Facts], kept: Kept, cost: Cost, store_bytes: int, assumed: Assumed
 ) -> Return:

@@ -136,14 +136,16 @@ def keep(facts: Sequence[Facts], now: float) -> Kept:
 def _lasted_s(episode: Episode, clock: str, now: float) -> float:
     """How long it took or, while it goes on, has lasted so far; one given up has no end."""
     took_s = episode.took_s(clock)
-    if took_s is not None:
-        return took_s
-    return now - episode.failed_at if episode.ending is Ending.OPEN else 0.0
+    if episode.ending is not Ending.OPEN:
+        return took_s or 0.0
+    so_far_s = max(0.0, now - episode.failed_at)
+    return so_far_s if took_s is None else min(took_s, so_far_s)
 
 
-def _is_down(episode: Episode) -> bool:
-    """Whether nobody has taken the run up yet."""
-    return episode.ending is Ending.OPEN and episode.resumed_at is None
+def _is_down(run: Facts, episode: Episode) -> bool:
+    """Whether nothing was heard of the run since: nobody took it up, or it waits to try again."""
+    resumed_at = episode.resumed_at
+    return episode.ending is Ending.OPEN and (resumed_at is None or resumed_at > run.last_at)
 
 
 def _overhead(ended: Sequence[Facts], targets: Targets) -> Measured:
@@ -167,8 +169,9 @@ def _overhead(ended: Sequence[Facts], targets: Targets) -> Measured:
 
 
 def _up_s(run: Facts, failures: Sequence[Episode], now: float) -> float:
-    """How long a run took and, if it is still down, has waited."""
-    return math.fsum([run.time_s, *(now - each.failed_at for each in failures if _is_down(each))])
+    """How long a run took; if it is still down, until now."""
+    is_down = any(_is_down(run, each) for each in failures)
+    return max(run.time_s, now - run.began) if is_down else run.time_s
 
 
 def _budget(

@@ -19,7 +19,7 @@ from holdfast.report.held import Held
 from holdfast.report.metrics import Verdict
 from holdfast.report.prices import priced, with_price
 from holdfast.report.prometheus import exposition
-from holdfast.report.roi import Assumed, returned
+from holdfast.report.roi import Assumed, promised_usd_per_hour, returned
 from holdfast.report.sla import keep
 from holdfast.report.smells import smells
 
@@ -132,6 +132,16 @@ def test_an_outage_that_lasts_counts_up_to_now() -> None:
     assert NOW - 400 == kept.down_s
     assert NOW - 400 - kept.targets.max_recovery_s == kept.breach_s
     assert 1 - (NOW - 400) / (1000 + NOW) == pytest.approx(kept.availability)
+
+
+def test_a_wait_before_the_next_try_counts_up_to_now_and_as_time_of_the_run() -> None:
+    waits = Episode(
+        kind=FailureKind.TRANSIENT, failed_at=400.0, action=Action.RETRY, resumed_at=NOW + 500
+    )
+    kept = keep([run("waits", waits, is_ended=False, ended=None, last_at=400.0)], NOW)
+
+    assert NOW - 400 == kept.down_s
+    assert 400 / NOW == pytest.approx(kept.availability)
 
 
 def test_a_run_under_way_counts_as_long_as_it_was_heard_of() -> None:
@@ -293,6 +303,14 @@ def test_the_return_lists_every_input_and_what_nobody_priced() -> None:
     assert [] == known.missing
     assert 1.005 == pytest.approx(known.worth.inputs["outage hours without records"])
     assert 2 == len(unknown.missing)
+
+
+def test_an_hour_costs_what_the_newest_run_says_whose_promise_names_it() -> None:
+    silent = run("silent", sla=SLA(max_recovery="30s"))
+    said = [run(f"of {usd}", sla=SLA(breach_usd_per_hour=usd)) for usd in (500, 900)]
+
+    assert 500 == promised_usd_per_hour([run("none"), silent, *said])
+    assert promised_usd_per_hour([silent]) is None
 
 
 def test_metrics_are_read_by_prometheus_own_parser_and_carry_no_ids() -> None:

@@ -24,7 +24,7 @@ from holdfast.report.cost import cost_of, growth_of
 from holdfast.report.facts import Facts, Window, facts_of
 from holdfast.report.metrics import Verdict
 from holdfast.report.prometheus import exposition
-from holdfast.report.roi import Assumed, returned
+from holdfast.report.roi import Assumed, promised_usd_per_hour, returned
 from holdfast.report.sizes import sizes
 from holdfast.report.sla import keep
 from holdfast.report.smells import smells
@@ -223,10 +223,8 @@ def roi(
     price = _dollars("--gb-month-usd", gb_month_usd)
 
     def made(asked: Asked) -> Told:
-        promised = (run.sla.breach_usd_per_hour for run in asked.facts if run.sla is not None)
-        assumed = Assumed(
-            usd_per_hour=next(promised, None) if hourly is None else hourly, gb_month_usd=price
-        )
+        said = promised_usd_per_hour(asked.facts) if hourly is None else hourly
+        assumed = Assumed(usd_per_hour=said, gb_month_usd=price)
         kept, used = keep(asked.facts, asked.now), cost_of(asked.facts, asked.prices)
         is_all = run is since is until is None
         size = asked.store_bytes if is_all else sum(each.bytes for each in asked.facts)
