@@ -83,6 +83,7 @@ def test_each_commands_help_has_an_example_and_its_exit_statuses(
             ("--store", "x", "verify"),
             "--store goes after the command: `holdfast verify --store …`\n",
         ),
+        (("run", "shop:trader", "--input"), "'--input' requires an argument"),
         (("-o", "json", "runs"), "-o goes after the command: `holdfast runs -o …`\n"),
         (("--store", "x"), "--store goes after the command: `holdfast COMMAND --store …`\n"),
         (("--deep", "verify"), "--deep goes after the command: `holdfast verify --deep …`\n"),

@@ -64,6 +64,19 @@ def test_a_grid_is_aligned_and_leaves_no_blanks_at_the_end() -> None:
     assert ["NAME  COUNT  REST", "a         1  x", "long    100"] == aligned(grid).splitlines()
 
 
+def test_a_grid_is_aligned_by_what_characters_take_on_a_screen() -> None:
+    rows = [("日本", "1", "x"), ("cafe\u0301", "💥", "y"), ("long", "100", "z")]
+
+    told = aligned(Grid(columns=("name", "count", "rest"), rows=rows, right=frozenset({"count"})))
+
+    assert [
+        "NAME  COUNT  REST",
+        "日本      1  x",
+        "cafe\u0301     💥  y",
+        "long    100  z",
+    ] == told.splitlines()
+
+
 def test_a_number_has_few_digits_and_is_written_out_when_it_is_large() -> None:
     told = [number(n) for n in (0, 0.25, 3.14159, 1234.5, 9999.7, 12_345.6, -70_000)]
 

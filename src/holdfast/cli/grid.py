@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from holdfast.cli.text import line
+from holdfast.cli.text import line, width
 from holdfast.store.codec.veil import redact
 
 
@@ -22,11 +22,16 @@ def aligned(grid: Grid) -> str:
     rows = [[line(redact(cell)) for cell in row] for row in grid.rows]
     if grid.has_header:
         rows.insert(0, [name.upper() for name in grid.columns])
-    widths = [max((len(row[n]) for row in rows), default=0) for n in range(len(grid.columns))]
+    widths = [max((width(row[n]) for row in rows), default=0) for n in range(len(grid.columns))]
     return "\n".join(
         "  ".join(
-            cell.rjust(width) if name in grid.right else cell.ljust(width)
-            for name, cell, width in zip(grid.columns, row, widths, strict=True)
+            _filled(cell, most, is_right=name in grid.right)
+            for name, cell, most in zip(grid.columns, row, widths, strict=True)
         ).rstrip()
         for row in rows
     )
+
+
+def _filled(cell: str, columns: int, *, is_right: bool) -> str:
+    rest = " " * (columns - width(cell))
+    return rest + cell if is_right else cell + rest

@@ -257,7 +257,8 @@ def _explain(error: Exception, words: Sequence[str]) -> int:
 
 def _place_of(error: Exception, words: Sequence[str], path: str) -> str:
     """Where an option goes that was given before the command it belongs to, or behind it."""
-    option = getattr(error, "option_name", None)
+    is_unknown = hasattr(error, "possibilities")  # Else it is known, and its value lacks.
+    option = getattr(error, "option_name", None) if is_unknown else None
     if option == KEY_OPTION and path != PROGRAM:
         rest = path.removeprefix(f"{PROGRAM} ")
         return f"{option} goes before the command: `{PROGRAM} {option} KEY {rest} …`"

@@ -2,6 +2,7 @@
 
 import datetime as dt
 import math
+import unicodedata
 
 _SIZES = ("B", "kB", "MB", "GB", "TB")
 _KILO = 1000
@@ -76,3 +77,16 @@ def short(text: str) -> str:
     """The same, cut to what fits beside other columns."""
     text = line(text)
     return text if len(text) <= CELL_CHARS_MAX else text[: CELL_CHARS_MAX - 1] + "…"
+
+
+def width(text: str) -> int:
+    """How many columns a text takes: two for a wide character, none for a mark on one before it."""
+    if text.isascii():
+        return len(text)
+    return sum(_columns(char) for char in text)
+
+
+def _columns(char: str) -> int:
+    if unicodedata.category(char) in ("Mn", "Me"):
+        return 0
+    return 2 if unicodedata.east_asian_width(char) in "WF" else 1
