@@ -2,6 +2,7 @@
 
 import contextlib
 import threading
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 import pytest
@@ -225,6 +226,50 @@ def test_what_another_line_of_history_did_or_took_over_is_kept(
 
     assert expected == f"{found[RUN]} {found['fork']}"
     assert ["move 5"] == bank.log
+
+
+def share_parts(state: dict[str, Any]) -> None:
+    state["b"] = state["a"]
+    state["d"] = state["c"]["in"]
+    state["c"]["in"].append(4)
+
+
+def reorder_parts(state: dict[str, Any]) -> None:
+    state["a"] = state.pop("a")
+    state["c"]["x"] = state["c"].pop("x")
+
+
+def move_parts(state: dict[str, Any]) -> None:
+    state["e"] = [state.pop("d"), state["c"].pop("in")]
+    state["e"][0]["n"] = 5
+    state["log"][0], state["log"][1] = state["log"][1], state["log"][0]
+    state["log"][0]["n"] = 6
+
+
+@pytest.mark.parametrize("change", [share_parts, reorder_parts, move_parts])
+def test_an_abort_puts_the_state_back_whatever_was_shared_moved_or_reordered(
+    stage: Stage, change: Callable[[Any], None]
+) -> None:
+    @holdfast.agent
+    def changer(run: holdfast.Run) -> str:
+        twice = [9]
+        run.state.update(a=[1], b=[2], c={"x": 1, "in": [3]}, d={"n": [0]}, one=twice, two=twice)
+        run.state["log"] = [{"n": 1}, {"n": 2}]
+        for _ in run.turns():
+            a, before = run.state["a"], repr(holdfast.plain(run.state))
+            with contextlib.suppress(ZeroDivisionError), run.critical("changes"):
+                change(run.state)
+                run.state["two"] = [8]
+                fail()
+            assert before == repr(holdfast.plain(run.state))
+            assert a is run.state["a"]
+            assert run.state["one"] is run.state["two"]
+            return before
+        return ""
+
+    before = stage.live(changer)
+    with stage.open() as store:
+        assert before == repr(store.restore(RUN)[1])
 
 
 def test_an_abort_that_nobody_catches_ends_the_run_with_its_error(stage: Stage) -> None:

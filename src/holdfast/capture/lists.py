@@ -282,5 +282,5 @@ def _place(index: SupportsIndex, length: int) -> int | None:
 def _bounds(places: range) -> tuple[int, int]:
     """Give the smallest slice that holds all `places`."""
     if not places:
-        return places.start, places.start
+        return 0, 0  # An empty slice that goes backwards may begin at -1, which is no place.
     return min(places[0], places[-1]), max(places[0], places[-1]) + 1

@@ -5,7 +5,7 @@ cannot be is listed. The state is put back to what it was before. That the secti
 recorded first, so a process that dies in the middle goes on taking back, and nothing twice.
 """
 
-from collections.abc import Iterable, Mapping, MutableMapping, MutableSequence
+from collections.abc import Iterable
 from contextvars import Token
 from types import TracebackType
 from typing import Any, Self
@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from holdfast import failpoint
 from holdfast.capture.digest import digest
+from holdfast.capture.refill import refill
 from holdfast.engine import context
 from holdfast.engine.depend import Lost, arranged
 from holdfast.engine.faults import to_error, to_exception
@@ -119,7 +120,7 @@ class Critical:
         failpoint.reach("critical.aborted")
         before = self._state_before()
         with session.state.lock:
-            put_back(session.state.root, before)
+            refill(session.state.root, before)
         session.sections.restore({}, session.turn)
         self._take_back()
 
@@ -214,18 +215,3 @@ def _take_in(
             said[entry.key] = entry
         case _:
             pass
-
-
-def put_back(root: MutableMapping[Any, Any], before: Mapping[Any, Any]) -> None:
-    """Make a tracked mapping hold what it held before, inside its own containers where it can."""
-    for key in [key for key in root if key not in before]:
-        del root[key]
-    for key, value in before.items():
-        now = root.get(key)
-        if isinstance(now, MutableMapping) and isinstance(value, Mapping):
-            put_back(now, value)
-        elif isinstance(now, MutableSequence) and isinstance(value, list):
-            if digest(now) != digest(value):
-                now[:] = value
-        elif key not in root or digest(now) != digest(value):
-            root[key] = value

@@ -35,6 +35,7 @@ LIST_CHANGES: dict[str, Callable[[list[Any]], object]] = {
     "set a slice": lambda x: x.__setitem__(slice(1, 3), ["a", "b", "c"]),
     "set an empty slice": lambda x: x.__setitem__(slice(2, 1), ["new"]),
     "set every other item": lambda x: x.__setitem__(slice(None, None, 2), ["p", "q", "r"]),
+    "set no item backwards": lambda x: x.__setitem__(slice(-9, 5, -2), []),
     "set backwards": lambda x: x.__setitem__(slice(None, None, -2), ["p", "q", "r"]),
     "delete an item": lambda x: x.__delitem__(2),
     "delete a slice": lambda x: x.__delitem__(slice(0, 2)),
