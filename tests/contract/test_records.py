@@ -15,7 +15,7 @@ from holdfast.store.seal.unlock import maker
 from holdfast.testing.contract import RecordsContract
 from holdfast.testing.durable import DurableRecordsContract
 from holdfast.testing.fakes import Faulty
-from holdfast.testing.rows import create, first_rows
+from holdfast.testing.rows import append, create, first_rows, journal_row
 
 
 class TestMemoryRecords(RecordsContract):
@@ -64,6 +64,18 @@ def test_a_run_is_made_only_while_the_store_notes_what_it_relies_on(
         assert [1 if note is None else -1] == records.commit([write])
 
         assert (note is None) == (records.run(b"a") is not None)
+        records.close()
+
+
+def test_a_row_that_was_pruned_elsewhere_is_noted_of_its_branch(tmp_path: Path) -> None:
+    for records in (MemoryRecords(), SqliteRecords(tmp_path, SystemClock())):
+        records.commit([create(b"a")])
+        assert records.note("pruned/1") is None
+
+        records.commit([replace(append(1, journal_row(1, n)), is_pruned=n > 1) for n in (1, 2, 3)])
+        records.commit([replace(append(1, journal_row(1, 4)), is_pruned=True)])
+
+        assert (3).to_bytes(8, "big") == records.note("pruned/1")
         records.close()
 
 

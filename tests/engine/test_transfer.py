@@ -1,5 +1,6 @@
 """A run is carried to another store as one file, whole or not at all."""
 
+import contextlib
 import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ from holdfast.engine.transfer import admit, collect
 from holdfast.store.open import Opened, open_store
 from holdfast.store.verify import verify
 from tests.engine.kit import RUN, Crash, Stage, World, text
+from tests.engine.test_retain import forgetful
 
 
 @contextmanager
@@ -134,6 +136,31 @@ def test_a_run_with_branches_goes_on_where_it_was_taken(
     expected = ["0#1", "1#1", "2#2", "3#1", "4#1", "5#1", "6#1"]
     assert expected == other.live(agent, id="copy")
     assert is_whole(other.path)
+
+
+def test_an_imported_run_is_forked_only_where_garbage_collection_left_enough(
+    stage: Stage, tmp_path: Path
+) -> None:
+    def forks(path: Path) -> list[str]:
+        made = []
+        with holdfast.open(path) as store:
+            for point in points:
+                with contextlib.suppress(holdfast.UnknownCheckpoint, holdfast.UsageError):
+                    store.fork(RUN, at=point)
+                    made.append(point)
+        return made
+
+    stage.live(forgetful, 60, id=RUN)
+    with holdfast.open(stage.path) as store:
+        points = [point.id for point in store.checkpoints(RUN, every_turn=True)]
+        store.gc(holdfast.Retention(last=2))
+    with opened(tmp_path / "other") as found:
+        admit(found, parcel(stage.path))
+
+    made = forks(stage.path)
+
+    assert 0 < len(made) < len(points) - 1
+    assert made == forks(tmp_path / "other")
 
 
 def test_a_run_that_is_there_already_is_not_touched(stage: Stage) -> None:

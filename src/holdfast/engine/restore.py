@@ -168,7 +168,9 @@ def _change(entry: Entry, at: Point) -> list[Save]:
 def is_there(reader: Reader, point: Point) -> bool:
     """Whether garbage collection has left everything that a point is restored from."""
     rows = list(rows_to(reader, branch_of(point[0]), point))
-    return not any(_is_pruned(placed) for placed in [*rows, *reader.some(rows_used(reader, rows))])
+    return not any(
+        is_pruned(placed.row) for placed in [*rows, *reader.some(rows_used(reader, rows))]
+    )
 
 
 def whole_history(reader: Reader, run: Run) -> History:
@@ -177,26 +179,27 @@ def whole_history(reader: Reader, run: Run) -> History:
     Without its turns' ends a run would begin anew, and nobody would be told.
     """
     history = reader.history(run)
-    if any(_is_pruned(placed) for placed in [*history.rows, *history.outside]):
+    if any(is_pruned(placed.row) for placed in [*history.rows, *history.outside]):
         raise Damaged(f"run {run.body.id}", "garbage collection removed what it goes on from")
     return history
 
 
 def _unpruned(rows: Iterable[Placed]) -> Iterator[Placed]:
     for placed in rows:
-        if _is_pruned(placed):
+        if is_pruned(placed.row):
             raise PrunedAway(placed.id)
         yield placed
 
 
-def _is_pruned(placed: Placed) -> bool:
-    return any(isinstance(entry, Pruned) for entry in placed.row.entries)
+def is_pruned(row: Row) -> bool:
+    """Whether garbage collection removed what a row held."""
+    return any(isinstance(entry, Pruned) for entry in row.entries)
 
 
 def place_of(reader: Reader, point: Point) -> tuple[Placed, Entry]:
     """The row and the entry of a point; `PrunedAway` where they are gone."""
     placed = reader.row(point[0])
-    if _is_pruned(placed):
+    if is_pruned(placed.row):
         raise PrunedAway(placed.id)
     return placed, placed.row.entries[point[1]]
 
@@ -212,7 +215,7 @@ def rows_at(reader: Reader, point: Point) -> list[Placed]:
     if after and isinstance(after[0], Based):
         return [_cut(placed, index + 2)]  # The whole state, written with that turn's end.
     rows = list(rows_to(reader, branch_of(row), point))
-    if _is_pruned(rows[-1]):  # In this moment.
+    if is_pruned(rows[-1].row):  # In this moment.
         raise PrunedAway(row)
     return [*rows[:-1], _cut(rows[-1], index + 1)]
 

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from holdfast import failpoint
 from holdfast.capture.renumber import Moved, renumber
 from holdfast.engine.parcel import Header, Item, Line, Parcel
+from holdfast.engine.restore import is_pruned
 from holdfast.errors import Damaged, UsageError
 from holdfast.model.branches import Forked, Returned, RolledBack, Settled
 from holdfast.model.ids import Range, branch_of, row_id, seq_of
@@ -144,11 +145,13 @@ class _Plan:
                 for id_, row in rows
             ]
             chained = self._chain(seals, branch, rows, macs)
+            pruned = {id_ for id_, row in rows if is_pruned(row)}
             if begun is None:
                 begun = branch, chained[0]
             else:
                 self.writes.append(_grow(run, branch, chained[0], intents[0]))
-            self.writes += _appends(run, chained[1:], intents[1:], chained[0])
+            appends = _appends(run, chained[1:], intents[1:], chained[0])
+            self.writes += [replace(each, is_pruned=each.row.id in pruned) for each in appends]
         if begun is None or lines.epoch != header.epoch:
             raise Damaged(f"run {self._body.id}", "its rows are not those of its header")
         return run, *begun

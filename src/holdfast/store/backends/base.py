@@ -94,7 +94,8 @@ class Append(msgspec.Struct, frozen=True, kw_only=True):
     `intents` are indexed with the row in the ledger of run `ledger` (0: of the run itself); with
     `pack_from` the rows from there to this one may be packed in the same commit. `objects` are
     large values that the row names and that were kept just now; as in every write, they are there
-    when the commit is.
+    when the commit is. `is_pruned`: the row stands for one whose content garbage collection removed
+    elsewhere, which is noted of its branch.
     """
 
     no: int
@@ -105,6 +106,7 @@ class Append(msgspec.Struct, frozen=True, kw_only=True):
     pack_from: int = -1
     objects: Mapping[bytes, bytes] = {}
     ledger: int = 0
+    is_pruned: bool = False
 
 
 class Grow(msgspec.Struct, frozen=True, kw_only=True):

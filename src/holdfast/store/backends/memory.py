@@ -18,6 +18,7 @@ from holdfast.store.backends.base import (
     RunRow,
     Write,
 )
+from holdfast.store.backends.sweep import pruned_again, pruned_key
 
 
 class MemoryRecords:
@@ -37,10 +38,9 @@ class MemoryRecords:
             self._tables = tables
         return done
 
-    def note(self, key: str) -> bytes | None:  # noqa: ARG002 nothing is ever noted here
+    def note(self, key: str) -> bytes | None:
         """What is noted under a key about the whole store."""
-        self._read()
-        return None
+        return self._read().notes.get(key)
 
     def run(self, kid: bytes) -> RunRow | None:
         """The run of that keyed id."""
@@ -126,6 +126,7 @@ class _Tables:
     rows: dict[int, JournalRow] = field(default_factory=dict)
     intents: set[tuple[int, bytes, int]] = field(default_factory=set)
     keys: dict[int, bytes] = field(default_factory=dict)
+    notes: dict[str, bytes] = field(default_factory=dict)
 
     def copy(self) -> "_Tables":
         return _Tables(
@@ -134,6 +135,7 @@ class _Tables:
             rows=self.rows.copy(),
             intents=self.intents.copy(),
             keys=self.keys.copy(),
+            notes=self.notes.copy(),
         )
 
     def find(self, kid: bytes) -> RunRow | None:
@@ -159,6 +161,9 @@ class _Tables:
         if write.run is not None:
             self._update(write.run)
         self._index(write.ledger or write.no, write.intents, row.id)
+        if write.is_pruned:
+            key = pruned_key(branch_of(row.id))
+            self.notes[key] = pruned_again(self.notes.get(key))
         return row.id
 
     def _create(self, write: Create) -> int:
@@ -167,7 +172,7 @@ class _Tables:
         run, branch, row = write.build(_next(self.runs), _next(self.branches))
         if branch.parent and branch.parent not in self.branches:
             return -1
-        if any(value is not None for value in write.notes.values()):
+        if any(self.notes.get(key) != value for key, value in write.notes.items()):
             return -1
         self.runs[run.no] = replace(run, key=b"")
         if run.key:

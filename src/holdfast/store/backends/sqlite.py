@@ -11,7 +11,7 @@ from pathlib import Path
 from holdfast import failpoint
 from holdfast.clock import Clock
 from holdfast.errors import Damaged, StoreBusy, StoreClosed, StoreError
-from holdfast.model.ids import SEQ_MAX
+from holdfast.model.ids import SEQ_MAX, branch_of
 from holdfast.store.backends import packs, schema, sweep
 from holdfast.store.backends.base import (
     Append,
@@ -156,6 +156,8 @@ class SqliteRecords(SqliteReads):
                 self._index(write.ledger or write.no, write.intents, done)
                 if done >= 0 and write.pack_from >= 0:
                     packs.write(self._writer, self.packer, write.pack_from, done)
+                if done >= 0 and write.is_pruned:
+                    sweep.note_pruned(self._writer, branch_of(done))
                 return done
             case Create():
                 return self._create(write)
@@ -355,4 +357,5 @@ class SqliteRecords(SqliteReads):
 
 
 def _is_bare(write: Append) -> bool:
-    return write.run is None and not write.intents and write.pack_from < 0
+    is_alone = write.run is None and not write.intents and write.pack_from < 0
+    return is_alone and not write.is_pruned

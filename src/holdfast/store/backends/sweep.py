@@ -23,6 +23,11 @@ def pruned_key(branch: int) -> str:
     return f"pruned/{branch}"
 
 
+def pruned_again(before: bytes | None) -> bytes:
+    """What stands under that key when it has happened once more."""
+    return (int.from_bytes(before or b"", "big") + 1).to_bytes(8, "big")
+
+
 def floor(link: sqlite3.Connection) -> tuple[int, int]:
     """The highest numbers of run and branch that were removed: they are never given again."""
     found = noted(link, FLOOR)
@@ -169,9 +174,13 @@ def prune(
                     raise Damaged(f"pack {last:#x}", "it does not read back as it was written")
                 count += due
         if count:
-            key = pruned_key(branch)
-            times = int.from_bytes(noted(link, key) or b"", "big") + 1
-            row = (key, times.to_bytes(8, "big"))
-            link.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", row)
+            note_pruned(link, branch)
     failpoint.reach("gc.pruned")
     return count
+
+
+def note_pruned(link: sqlite3.Connection, branch: int) -> None:
+    """Note that rows of a branch were pruned once more."""
+    key = pruned_key(branch)
+    row = (key, pruned_again(noted(link, key)))
+    link.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", row)
