@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast import errors
+from holdfast.capture import known
 from holdfast.capture.digest import digest
 from holdfast.capture.fixed import is_fixed
-from holdfast.capture.lift import read
+from holdfast.capture.look import read
 from holdfast.capture.node import KINDS, LOOSE
 from holdfast.capture.state import State
 from holdfast.capture.tracked import plain, track
@@ -205,6 +206,14 @@ def apart(value: Value) -> Value:
     return [*map(apart, value)] if isinstance(value, list) else copy.deepcopy(value)
 
 
+@pytest.fixture(autouse=True, scope="module")
+def names_small_leaves() -> Iterator[None]:
+    """Leaves of a few bytes are worth a name here, so that most of them are named."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(known, "LEAF_BYTES_MIN", 4)
+        yield
+
+
 SAVES = 1_000_000  # places from here on are saves, below they are answers
 
 
@@ -223,7 +232,8 @@ class World:
     def answer(self, source: Value) -> Value:
         if source[0] >= SAVES:
             return self.log[source[0] - SAVES]
-        return copy.deepcopy(self.answers[source])
+        found = copy.deepcopy(self.answers[source[:2]])
+        return found if len(source) == 2 else values.encode(found)
 
     def keep(self, save: bytes) -> tuple[bytes, tuple[int, int]]:
         """Write a save to the log; the state is told a while later where it stands."""
@@ -281,6 +291,7 @@ class World:
             self.alias_in_plain,
             self.pocketed,
             self.answered,
+            self.answered_leaf,
             self.held_original,
         ]
         return makers[pick % len(makers)](pick_more)
@@ -348,6 +359,13 @@ class World:
         if pick % 3 == 0 and isinstance(twin, dict) and type(twin.get("message")) in (dict, list):
             return pair[0]["message"], twin["message"]
         return pair
+
+    def answered_leaf(self, pick: int) -> tuple[Any, Any]:
+        source = (len(self.answers), pick % 4)
+        leaf, twin = self.leaf(pick) if pick % 3 else self.twice(lambda: (pick, "said"))
+        self.answers[source] = copy.deepcopy(twin)
+        self.state.answered(values.encode(leaf), source)
+        return leaf, twin
 
     def held_original(self, pick: int) -> tuple[Any, Any]:
         if len(self.held) < 3:

@@ -1,54 +1,27 @@
 """From the bytes of a base and its deltas to plain containers; see `wire` for what is read.
 
-A state that is only looked at stays plain; `live` makes tracked ones of the same bytes.
+A state that is only looked at stays plain (`look`); `live` makes tracked ones of the same bytes.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from itertools import accumulate, chain, repeat
-from typing import Any, ClassVar, Final
+from itertools import accumulate, repeat
+from typing import Any, ClassVar
 
-import msgspec
 from msgspec.msgpack import Ext
 
 from holdfast import errors
 from holdfast.capture import wire
+from holdfast.capture.document import UNREADABLE, damaged, document, unreadable
 from holdfast.capture.fixed import BASIC, Value
-from holdfast.capture.lost import Lost, lost_in
+from holdfast.capture.lost import Lost
 from holdfast.capture.lower import preorder
 from holdfast.capture.node import KINDS, TRACKED, is_flat
-from holdfast.capture.places import At, Needs, Place, named_in
+from holdfast.capture.places import ANSWERED, At, Place
 from holdfast.capture.tracked import plain
 from holdfast.store.backends.base import Name
 from holdfast.store.chunks import Chunks
 from holdfast.store.codec import values
-from holdfast.store.codec.saved import parts
-from holdfast.store.codec.vault import guard
-
-_UNREADABLE: Final = (msgspec.DecodeError, TypeError, ValueError, LookupError, AttributeError)
-
-
-def read(
-    base: bytes,
-    deltas: Iterable[bytes],
-    answer: Callable[[Any], object],
-    *,
-    places: Iterable[At | None] = (),
-    aside: Chunks | None = None,
-    ready: dict[Name, Any] | None = None,
-) -> tuple[dict[Any, Any], dict[Any, errors.HoldfastError]]:
-    """Give the state after the last of `deltas`, and the sections left out of it, with reasons.
-
-    `answer`, `places`, `aside` and `ready` are as for `State.restore`.
-    """
-    lift = Lift(answer, aside, goes_on=True, ready=ready)
-    standing = chain(places, repeat(None))
-    root: dict[Any, Any] = lift.base(base, next(standing))
-    for data, at in zip(deltas, standing, strict=False):
-        lift.delta(data, at)
-    lost = lost_in(root) if lift.has_lost else {}
-    for section in lost:
-        del root[section]
-    return root, lost
+from holdfast.store.codec.saved import leaves, parts
 
 
 class Lift:
@@ -81,42 +54,45 @@ class Lift:
         self._places: dict[At, Place] = {}
         self._place: Place | None = None  # where what is being read stands
         self._first = 0  # the number of the node with ordinal 0 in it
-        self._links = 0  # references to nodes so far, and leaves that may change
+        self._links = 0  # references to nodes so far, and leaves that may change or are named
+        self._leaves: dict[At, list[bytes]] = {}  # what saves wrote of leaves, by number
+        self._leaf_number: int | None = None  # of the next leaf in what is being read
 
     def base(self, data: bytes, at: At | None = None) -> Value:
         """Read a base, which stands at `at`; give its root."""
         self._stand_at(at)
         try:
             return self._base(data)
-        except _UNREADABLE as error:
-            raise _unreadable(error) from error
+        except UNREADABLE as error:
+            raise unreadable(error) from error
 
     def delta(self, data: bytes, at: At | None = None) -> None:
         """Read the delta that follows what was read before."""
         self._stand_at(at)
         try:
             self._delta(data)
-        except _UNREADABLE as error:
-            raise _unreadable(error) from error
+        except UNREADABLE as error:
+            raise unreadable(error) from error
 
     def _stand_at(self, at: At | None) -> None:
         """What is read next stands at `at`, its first new node with ordinal 0."""
         self._place = None if at is None else Place(at)
         self._first = len(self.nodes)
+        self._leaf_number = 0
 
     def _base(self, data: bytes) -> Value:
-        document = _document(data)
-        if len(document) != 2 or type(document[1]) not in (dict, Ext):  # noqa: PLR2004
-            raise _damaged("it is no base")
-        root = self._value(document[1])
+        found = document(data)
+        if len(found) != 2 or type(found[1]) not in (dict, Ext):  # noqa: PLR2004
+            raise damaged("it is no base")
+        root = self._value(found[1])
         if type(root) is not self.kinds[0]:
-            raise _damaged("its root is no dict")
+            raise damaged("its root is no dict")
         return root
 
     def _delta(self, data: bytes) -> None:
-        _, first, *parts = _document(data)
+        _, first, *parts = document(data)
         if first != len(self.nodes) or len(parts) % 3:
-            raise _damaged(f"it begins at node {first!r}, where {len(self.nodes)} were read")
+            raise damaged(f"it begins at node {first!r}, where {len(self.nodes)} were read")
         for at in range(0, len(parts), 3):
             number, head, body = parts[at : at + 3]
             node = self._node(number)
@@ -128,13 +104,13 @@ class Lift:
             elif kind is Lost:
                 self._pass_over(body)
             else:
-                raise _damaged(f"node {number} is no container")
+                raise damaged(f"node {number} is no container")
 
     def _change_list(self, node: list[Any], head: Value, body: list[Value]) -> None:
         trim, lo, hi = (0, head, 0) if type(head) is int else head
         length = len(node)
         if min(trim, lo, hi) < 0 or trim + lo + hi > length:
-            raise _damaged(f"it keeps more of a list than the {length} items there are")
+            raise damaged(f"it keeps more of a list than the {length} items there are")
         list.__setitem__(node, slice(trim + lo, length - hi), self._items(body, node))
         list.__delitem__(node, slice(0, trim))
 
@@ -142,7 +118,7 @@ class Lift:
         for lowered in gone:
             key = self._key(lowered)
             if key not in node:
-                raise _damaged(f"it deletes the key {key!r}, which is not there")
+                raise damaged(f"it deletes the key {key!r}, which is not there")
             dict.__delitem__(node, key)
         self._set(node, body)
 
@@ -174,7 +150,7 @@ class Lift:
         if kind is list:
             return self._written(list, lowered)
         if kind is not Ext:
-            raise _damaged(f"it holds a {kind.__name__}")
+            raise damaged(f"it holds a {kind.__name__}")
         return self._item(lowered)
 
     def _written(self, kind: type, lowered: Value) -> Value:
@@ -202,14 +178,46 @@ class Lift:
                 count, source, *keys = wire.unpack(item.data)
                 return self._from_elsewhere(count, tuple(source), keys)
             case wire.FIXED:
-                return self._leaf(bytes(item.data))
-            case wire.LEAF:
+                return self._written_leaf(bytes(item.data))
+            case wire.FIXED_AT:
+                return self._named_leaf(item)
+            case wire.LEAF | wire.LEAF_AT:
                 self._links += 1
-                leaf = self._leaf(bytes(item.data))
+                is_named = item.code == wire.LEAF_AT
+                leaf = self._named_leaf(item) if is_named else self._written_leaf(bytes(item.data))
                 self.nodes.append(leaf)
                 return leaf
             case code:
-                raise _damaged(f"it holds an item {code}")
+                raise damaged(f"it holds an item {code}")
+
+    def _written_leaf(self, data: bytes) -> Value:
+        if self._leaf_number is not None:
+            self._note_leaf(data, self._place, self._leaf_number)
+            self._leaf_number += 1
+        return self._leaf(data)
+
+    def _named_leaf(self, item: Ext) -> Value:
+        """Give a leaf whose bytes stand elsewhere."""
+        self._links += 1
+        row, index, number = wire.unpack(item.data)
+        at = self._at(row, index)
+        try:
+            data = self._bytes_at(at, number)
+        except errors.HoldfastError as error:
+            return self._lose(0, error)
+        self._note_leaf(data, self._place_at(at), number)
+        self.named += 1
+        return self._leaf(data)
+
+    def _bytes_at(self, at: At, number: int) -> bytes:
+        if at not in self._leaves:
+            is_answer = number == ANSWERED
+            found: Any = self._answer((*at, ANSWERED) if is_answer else at)
+            self._leaves[at] = [found] if is_answer else leaves(found)
+        return self._leaves[at][number]
+
+    def _note_leaf(self, data: bytes, place: Place | None, number: int) -> None:
+        """Note that a leaf stands there."""
 
     def _leaf(self, data: bytes) -> Value:
         try:
@@ -315,7 +323,7 @@ class Lift:
             return self._lose(count, error)
         if len(self.nodes) - first != count:
             found = len(self.nodes) - first
-            raise _damaged(f"{source!r} has {found} containers, not {count}")
+            raise damaged(f"{source!r} has {found} containers, not {count}")
         return value
 
     def _saved(self, at: At) -> list[Any]:
@@ -330,12 +338,13 @@ class Lift:
         at = self._at(row, index)
         cut = self._cut.pop((*at, ordinal), None)
         written = self._saved(at)[ordinal] if cut is None else cut
-        before = self._place, self._first, self._links
+        before = self._place, self._first, self._leaf_number, self._links
         self._place, self._first = self._place_at(at), len(self.nodes) - ordinal
+        self._leaf_number = None  # How many leaves stand before it in that save is not known.
         value = self._value(written)
-        self._place, self._first, links = before
+        self._place, self._first, self._leaf_number, links = before
         if type(value) not in self.kinds or links != self._links:
-            raise _damaged(f"what was saved at {at!r} holds no container {ordinal} by itself")
+            raise damaged(f"what was saved at {at!r} holds no container {ordinal} by itself")
         return value
 
     def _value_at(self, source: tuple[int, ...]) -> Value:
@@ -354,7 +363,7 @@ class Lift:
         if type(value) in KINDS:
             value = plain(value)
         if type(value) not in TRACKED:
-            raise _damaged(f"the answer {source!r} holds no container where one was")
+            raise damaged(f"the answer {source!r} holds no container where one was")
         return self._copied(value, source, keys)
 
     def _copied(self, value: Value, source: object, keys: Sequence[Value]) -> Value:  # noqa: ARG002 tracked ones know it
@@ -365,33 +374,8 @@ class Lift:
 
     def _node(self, number: int) -> Value:
         if not 0 <= number < len(self.nodes):
-            raise _damaged(f"it names node {number}, where {len(self.nodes)} were read")
+            raise damaged(f"it names node {number}, where {len(self.nodes)} were read")
         return self.nodes[number]
 
     def _key(self, lowered: Value) -> Value:
         return values.decode(bytes(lowered.data)) if type(lowered) is Ext else lowered
-
-
-def needs(save: bytes, ordinal: int | None = None) -> Needs:
-    """Give what the reading of a save, or of one container in it, asks for."""
-    try:
-        return named_in(save, ordinal)
-    except _UNREADABLE as error:
-        raise _unreadable(error) from error
-
-
-def _document(data: bytes) -> list[Any]:
-    guard.get().look(data)
-    document = wire.unpack(data)
-    if type(document) is not list or not document or document[0] != wire.VERSION:
-        raise _damaged("it is of no version that this Holdfast knows")
-    return document
-
-
-def _unreadable(error: Exception) -> errors.Damaged:
-    """Say of bytes that cannot be understood that they are damaged."""
-    return _damaged(f"it cannot be read ({error})")
-
-
-def _damaged(why: str) -> errors.Damaged:
-    return errors.Damaged("the saved state", why)

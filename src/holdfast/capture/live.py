@@ -6,11 +6,12 @@ from weakref import ref
 
 from holdfast.capture.fixed import Value
 from holdfast.capture.insert import blank, tracked_dict
+from holdfast.capture.known import Known
 from holdfast.capture.lift import Lift
 from holdfast.capture.lower import preorder
 from holdfast.capture.node import KINDS, TRACKED, Node, Tracker, forget_source, is_flat, link
 from holdfast.capture.node import may_change as may_change_in_place
-from holdfast.capture.places import At
+from holdfast.capture.places import At, Place
 from holdfast.capture.tracked import TrackedDict, TrackedList, track
 from holdfast.store.backends.base import Name
 from holdfast.store.chunks import Chunks
@@ -32,9 +33,10 @@ class LiveLift(Lift):
         *,
         goes_on: bool = False,
         ready: dict[Name, Any] | None = None,
+        known: Known | None = None,
     ) -> None:
         super().__init__(answer, aside, goes_on=goes_on, ready=ready)
-        self._tracker = tracker
+        self._tracker, self._known = tracker, known
 
     def _base(self, data: bytes) -> Value:
         root = super()._base(data)
@@ -68,6 +70,10 @@ class LiveLift(Lift):
         elif may_change_in_place(value):
             self._tracker.holders[id(parent)] = ref(parent)
         return value
+
+    def _note_leaf(self, data: bytes, place: Place | None, number: int) -> None:
+        if self._known is not None and place is not None:
+            self._known.note(data, place, number)
 
     def _all_flat(self, found: list[Any], names: list[Name], parent: Value) -> list[Value]:
         return [

@@ -1,6 +1,7 @@
 """From live containers to the values of a base or delta; see `wire` for what is written."""
 
 from collections.abc import Callable, Container, Iterable
+from hashlib import sha256
 from itertools import pairwise
 from typing import Any, Final
 
@@ -9,6 +10,7 @@ from msgspec.msgpack import Ext
 from holdfast import errors
 from holdfast.capture import wire
 from holdfast.capture.fixed import BASIC, Value, is_fixed
+from holdfast.capture.known import Known, is_worth_naming
 from holdfast.capture.leaves import Leaves, Now
 from holdfast.capture.node import DEPTH_MAX, KINDS, Node, children, is_flat, path_below, step
 from holdfast.capture.packable import are_numbers, is_packable
@@ -36,6 +38,7 @@ class Lowering:
         leaves: Leaves,
         seen: dict[int, Now],
         names_answers: bool,
+        known: Known | None,
         is_careful: bool,
         repeats_small: bool,
         aside: Chunks | None,
@@ -43,13 +46,17 @@ class Lowering:
         self.next = first
         self.leaves_written: dict[int, int] = {}
         self.whole: list[tuple[Node, int]] = []  # containers written without a reference in them
-        self.named = 0  # containers that are named instead of written
+        self.named = 0  # containers and leaves that are named instead of written
+        self.leaf_numbers: dict[bytes, int] = {}  # of leaves that can be named, by their digests
+        self.leaves_named: set[bytes] = set()
         self.bytes_aside = 0  # of large leaves, which are named too
         self._root = root
         self._floor = floor
         self._leaves = leaves
         self._seen = seen
         self._names_answers = names_answers
+        self._known = known
+        self._leaf_count = 0  # leaves written so far, as items 4 and 5
         # Text and integers may be beyond what msgpack holds, or large enough to be put aside.
         self._is_careful = is_careful
         self._aside = aside
@@ -182,13 +189,13 @@ class Lowering:
             data = self._encoded(value)
             kept = self._kept(data)
             if kept is not data:
-                return Ext(wire.FIXED, kept)
+                return self._item(wire.FIXED, kept)
         return self._packable(value)
 
     def _packable(self, value: Value) -> Value:
         if is_packable(value):
             return value
-        return Ext(wire.FIXED, self._encoded(value))
+        return self._item(wire.FIXED, self._encoded(value))
 
     def _encoded(self, leaf: object) -> bytes:
         return values.encode(leaf, path=lambda: self._place_of(leaf))
@@ -205,7 +212,10 @@ class Lowering:
             # Only what goes around the methods of a container leaves a plain one in it.
             raise errors.ChangedOutside(self._place_of(leaf))
         if is_fixed(leaf):
-            return Ext(wire.FIXED, self._kept(self._encoded(leaf)))
+            data = self._encoded(leaf)
+            digest = sha256(data).digest() if is_worth_naming(data) else b""
+            named = self._named_leaf(wire.FIXED_AT, digest)
+            return named or self._written_leaf(wire.FIXED, data, digest)
         self._links += 1
         known = self._known_leaf(leaf)
         if known is not None:
@@ -215,7 +225,28 @@ class Lowering:
             raise errors.ChangedOutside(self._place_of(leaf))
         self.leaves_written[id(leaf)] = self.next
         self.next += 1
-        return Ext(wire.LEAF, self._kept(now.data()))
+        named = self._named_leaf(wire.LEAF_AT, now.digest)
+        return named or self._written_leaf(wire.LEAF, now.data(), now.digest)
+
+    def _named_leaf(self, code: int, digest: bytes) -> Ext | None:
+        """Give a leaf by where it is stored; None if it is not, or cannot be named there."""
+        found = self._known.name(digest) if self._known is not None else None
+        if found is None:
+            return None
+        self._links += 1  # What holds it is written again, and names it again.
+        self.named += 1
+        self.leaves_named.add(digest)
+        return Ext(code, wire.pack(found))
+
+    def _written_leaf(self, code: int, data: bytes, digest: bytes) -> Ext:
+        kept = self._kept(data)
+        if kept is data and is_worth_naming(data):
+            self.leaf_numbers[digest] = self._leaf_count
+        return self._item(code, kept)
+
+    def _item(self, code: int, data: bytes) -> Ext:
+        self._leaf_count += 1
+        return Ext(code, data)
 
     def _place_of(self, value: object) -> str:
         return path_below(self._root, value) or "a removed part of the state"

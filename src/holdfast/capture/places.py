@@ -103,6 +103,9 @@ def named_in(data: bytes, ordinal: int | None = None) -> Needs:
             count, source, *_ = wire.unpack(value.data)
             row, index, *number = source
             others.add((count, row, index, *(number or (ANSWERED,))))
+        elif value.code in (wire.LEAF_AT, wire.FIXED_AT):
+            row, index, _ = wire.unpack(value.data)
+            others.add((1, row, index, ANSWERED))
         elif value.code == wire.PAIRS:
             stack.extend(inside(value))
     return Needs(names, others)

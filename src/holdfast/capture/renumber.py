@@ -33,6 +33,9 @@ def _item(item: Ext, moved: Moved) -> Ext:
         case wire.ANSWER:
             inner = wire.unpack(item.data)
             inner[1][0] = _row(inner[1][0], moved)
+        case wire.LEAF_AT | wire.FIXED_AT:
+            row, *rest = wire.unpack(item.data)
+            inner = [_row(row, moved), *rest]
         case wire.STORED:
             inner = wire.unpack(item.data)
             rows = [_row(row, moved) for row in accumulate(inner[1])]

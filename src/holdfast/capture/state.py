@@ -14,6 +14,7 @@ from holdfast.capture.check import Mirror
 from holdfast.capture.ended import Ended
 from holdfast.capture.fixed import Value
 from holdfast.capture.insert import blank
+from holdfast.capture.known import Known
 from holdfast.capture.leaves import Leaves, Now, Saved, changeable, see
 from holdfast.capture.live import LiveLift
 from holdfast.capture.lost import Lost, lost_in
@@ -56,12 +57,14 @@ class State:
         check: bool = False,
         answer: Callable[[Any], object] | None = None,
         aside: Chunks | None = None,
+        names_leaves: bool = True,
     ) -> None:
         self._tracker = Tracker()
         self._leaves = Leaves()
         self._aside = aside
         self._mirror = Mirror(answer, aside) if check else None
         self._names_answers = not check or answer is not None
+        self._known = Known() if names_leaves and self._names_answers else None
         self._unlocated: deque[Place] = deque()
         self.bytes_to_read = 0
         """About what a reader of the last base has to read, with all that it names."""
@@ -128,6 +131,12 @@ class State:
         """
         self._unlocated.popleft().at = at
 
+    def answered(self, data: bytes, at: At) -> None:
+        """Say where an answer stands that is no container, and which bytes it has."""
+        with self.lock:
+            if self._known is not None:
+                self._known.answered(data, at)
+
     def _save(self, write: Callable[[set[int] | None], T]) -> T:
         """Write; first everything that is marked, and if that fails, only what the root holds.
 
@@ -168,6 +177,8 @@ class State:
 
         data, lowering = self._lower(build, floor, seen, is_base=True)
         self._remember(lowering, tracker.next)
+        if self._known is not None:
+            self._known.keep(lowering.leaves_named.union(lowering.leaf_numbers))
         self.root.hf_source = None  # a base always writes its root
         self.bytes_to_read = len(data) + lowering.named * NAMED_BYTES
         self.bytes_aside = lowering.bytes_aside
@@ -211,6 +222,8 @@ class State:
         if self._names_answers:
             for node, number in lowering.whole:
                 node.hf_source = (place, number - first)
+        if self._known is not None:
+            self._known.written(place, lowering.leaf_numbers)
 
     def _operation(self, lowering: Lowering, node: Value) -> tuple[Value, ...]:
         """Give node, head and body of one changed container; nothing if it is as it was."""
@@ -250,6 +263,7 @@ class State:
                 leaves=self._leaves,
                 seen=seen,
                 names_answers=self._names_answers,
+                known=self._known,
                 is_careful=is_careful,
                 repeats_small=is_base,
                 aside=self._aside,
@@ -299,6 +313,7 @@ class State:
         check: bool = False,
         goes_on: bool = False,
         ready: dict[Name, Any] | None = None,
+        names_leaves: bool = True,
     ) -> Self:
         """Give the state as it was at the last of `deltas`; its next delta follows that one.
 
@@ -309,9 +324,9 @@ class State:
         for the place that `locate` was given. `places` say where base and deltas stand. What is
         `ready` is not asked for: values by their names, which are used up.
         """
-        state = cls(check=check, answer=answer, aside=aside)
-        tracker = state._tracker
-        lift = LiveLift(tracker, answer, aside, goes_on=goes_on, ready=ready)
+        state = cls(check=check, answer=answer, aside=aside, names_leaves=names_leaves)
+        tracker, known = state._tracker, state._known
+        lift = LiveLift(tracker, answer, aside, goes_on=goes_on, ready=ready, known=known)
         standing = chain(places, repeat(None))
         state._set_root(lift.base(base, next(standing)))
         state.bytes_to_read = len(base) + lift.named * NAMED_BYTES
@@ -340,6 +355,7 @@ class State:
             self._leaves = shifted(other._leaves, shift)  # noqa: SLF001 of the same class
             self._mirror = other._mirror  # noqa: SLF001 of the same class
             self._names_answers = other._names_answers  # noqa: SLF001 of the same class
+            self._known = other._known  # noqa: SLF001 of the same class
             self.bytes_to_read = other.bytes_to_read
 
 

@@ -15,6 +15,8 @@ a new dict whose keys are all text is a map. Everything else is an extension ite
 | 4 | leaf that never changes in place | the codec's bytes |
 | 5 | new leaf that may change in place: a node | the codec's bytes |
 | 6 | in a list, new containers that stand elsewhere | 4 arrays: nodes, rows, indexes, ordinals |
+| 7 | new leaf that may change in place, and stands elsewhere | array: row, index, number |
+| 8 | leaf that never changes in place, and stands elsewhere | array: row, index, number |
 
 A list's `head` is `lo`, or the array `trim, lo, hi`: of the items it had, drop `trim` from the
 front, keep the next `lo` and the last `hi`; `body` is the array of what stands between. A dict's
@@ -27,6 +29,9 @@ what is in it, refers to no node met before it. Item 6 has one number of each ki
 container; rows are differences to the row before, ordinal -1 means an answer. Row 0, index 0 is the
 entry right before the one that holds the save.
 
+The number of items 7 and 8 says which item 4 or 5 of that save has the codec's bytes, counted from
+0 in the order in which they stand there as values; -1 means that the answer has them.
+
 Instead of the codec's bytes of a large leaf, also of text or bytes, a reference to them may stand.
 """
 
@@ -37,7 +42,9 @@ import msgspec
 from holdfast.store.codec.saved import (
     ANSWER,
     FIXED,
+    FIXED_AT,
     LEAF,
+    LEAF_AT,
     NODES,
     PAIRS,
     STORED,
@@ -49,7 +56,9 @@ __all__ = [
     "ANSWER",
     "BESIDE",
     "FIXED",
+    "FIXED_AT",
     "LEAF",
+    "LEAF_AT",
     "NODES",
     "PAIRS",
     "STORED",

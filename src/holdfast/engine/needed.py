@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from operator import attrgetter
 
-from holdfast.capture.lift import needs
+from holdfast.capture.document import needs
 from holdfast.capture.places import Needs
 from holdfast.capture.wire import BESIDE
 from holdfast.model.branches import Forked, Settled

@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from holdfast.capture.lift import needs, read
+from holdfast.capture.document import needs
+from holdfast.capture.look import read
 from holdfast.capture.node import step
 from holdfast.capture.state import State
 from holdfast.engine.needed import rows_to, rows_used, save_of
@@ -235,6 +236,7 @@ def _build(found: _Saves) -> State:
         goes_on=True,
         check=sources.is_settling,
         ready=sources.ready,
+        names_leaves=sources.reader.names_leaves,
     )
     _refuse_lost(state.lost, found.may_lack)
     return state
@@ -281,9 +283,12 @@ class Sources:
         with contextlib.suppress(Damaged):  # Each is read by itself where it is needed.
             self._rows.update((placed.id, placed.row) for placed in self.reader.some(due))
 
-    def get(self, at: Point) -> object:
-        """The value of the answer at a point, or the bytes of the save there."""
-        id_, index = at
+    def get(self, at: tuple[int, ...]) -> object:
+        """The value of the answer at a point, or the bytes of the save there.
+
+        With a number behind row and index: the bytes of the answer.
+        """
+        id_, index, *is_raw = at
         row = self._rows.get(id_)
         if row is None:
             if self._settle is not None:
@@ -291,8 +296,9 @@ class Sources:
             row = self._rows[id_] = self.reader.row(id_).row
         entry = row.entries[index] if 0 <= index < len(row.entries) else None
         if type(entry) is Answer or type(entry) is Happened:
-            return self.reader.value(entry.value)
-        save = None if entry is None else save_of(entry)
+            data = entry.value
+            return self.reader.chunks.fetch(data) if is_raw else self.reader.value(data)
+        save = None if entry is None or is_raw else save_of(entry)
         if save is None:
             why = f"entry {index} is named as part of the state and is neither answer nor save"
             raise Damaged(f"journal row {id_:#x}", why)

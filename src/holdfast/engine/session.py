@@ -105,7 +105,9 @@ class Session:
         self.fence = Fence(reader, writer, is_held)
         self.is_checked = is_checked
         recorded = Sources(reader, {}, self.settle).get if is_checked else None
-        self.state = State(aside=reader.chunks, check=is_checked, answer=recorded)
+        self.state = State(
+            aside=reader.chunks, check=is_checked, answer=recorded, names_leaves=reader.names_leaves
+        )
         self.state.base()  # Changes count from the empty state.
         self.state.locate(None)
         self.sections = Sections(self)
@@ -312,6 +314,7 @@ class Session:
         """A recorded value as tracked containers that know where it is recorded."""
         if data[0] != FORM_PLAIN or value is None:
             value = self.reader.value(data)
+            self.state.answered(data, (row, index))
         return track(value, source=(row, index))
 
     def received(self, call: Call, usage: Usage | None) -> None:

@@ -89,11 +89,13 @@ def open_store(
         leases.close()
         raise
     chunks = Chunks(objects, seals)
+    reader = Reader(records, seals, chunks)
+    reader.names_leaves = records.names_leaves
     return Opened(
         path=place,
         records=records,
         leases=leases,
-        reader=Reader(records, seals, chunks),
+        reader=reader,
         committer=Committer(records, chunks),
         chunks=chunks,
         objects=objects,

@@ -94,6 +94,9 @@ class History(msgspec.Struct, frozen=True, kw_only=True):
 class Reader:
     """Checked reads over any backend of rows."""
 
+    names_leaves: bool = True
+    """Whether saves may name leaves; an older store is left as an older Holdfast reads it."""
+
     def __init__(self, records: Records, seals: Seals, chunks: Chunks) -> None:
         self._records, self.seals, self.chunks = records, seals, chunks
         self._is_id_sound = False
@@ -180,10 +183,7 @@ class Reader:
         return next(iter(self._segment(self._branch(branch_of(id_)), Range(id_, id_))))
 
     def some(self, ids: Iterable[int]) -> Iterator[Placed]:
-        """The rows with these ids, each checked against the row before it.
-
-        Rows that stand close together are read at once, with those between them.
-        """
+        """The rows with these ids, checked; close ones are read at once, with those between."""
         wanted = sorted(set(ids))
         for span in spans(wanted, GAP_ROWS):
             branch = self._branch(branch_of(span.first))

@@ -8,7 +8,14 @@ from pathlib import Path
 
 from holdfast import failpoint
 from holdfast.errors import Damaged, NewerFormat, StoreBusy, StoreError, StoreUnwritable
-from holdfast.store.backends.schema import FORMAT, SEALED, SEALED_TABLES, TABLES, VALUES
+from holdfast.store.backends.schema import (
+    FORMAT,
+    LEAVES,
+    SEALED,
+    SEALED_TABLES,
+    TABLES,
+    VALUES,
+)
 
 APPLICATION = 0x484F4C44
 """`HOLD`: says whose file it is."""
@@ -73,7 +80,8 @@ def create(
             link.execute(sql)
         link.execute("INSERT INTO meta VALUES ('store_id', ?)", (store_id,))
         link.execute(
-            "INSERT INTO meta VALUES ('incompat', ?), ('compat', ?)", (VALUES.encode(), b"")
+            "INSERT INTO meta VALUES ('incompat', ?), ('compat', ?)",
+            (f"{LEAVES} {VALUES}".encode(), b""),
         )
         if key is not None:
             mark_sealed(link, key)
@@ -108,6 +116,11 @@ def holds_values(link: sqlite3.Connection) -> bool:
     return VALUES in _features(link)
 
 
+def names_leaves(link: sqlite3.Connection) -> bool:
+    """Whether saves in the store may name leaves; in older ones none does."""
+    return LEAVES in _features(link)
+
+
 def _features(link: sqlite3.Connection) -> set[str]:
     found = link.execute("SELECT value FROM meta WHERE key='incompat'").fetchone()
     value = found[0] if found else b""
@@ -124,7 +137,7 @@ def check(link: sqlite3.Connection, file: Path) -> bytes:
     # Compared as pairs, not by name: a trigger may bear the name of a table.
     found = {*link.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall()}
     features = _features(link) if ("meta", TABLES["meta"]) in found else set()
-    if unknown := features - {SEALED, VALUES}:
+    if unknown := features - {LEAVES, SEALED, VALUES}:
         flags = ", ".join(sorted(unknown))
         raise NewerFormat(str(file.parent), f"{version} with {flags}", str(FORMAT))
     wanted = TABLES | SEALED_TABLES if SEALED in features else TABLES

@@ -31,6 +31,7 @@ from holdfast.store.backends.connection import (
     holds_values,
     is_sealed,
     named,
+    names_leaves,
     transaction,
     translate,
 )
@@ -88,6 +89,7 @@ class SqliteRecords(SqliteReads):
                 is_made = create(writer, secrets.token_bytes(16), self._root)
                 self.store_id = check(writer, self._file)
                 self.is_sealed, self.holds_values = is_sealed(writer), holds_values(writer)
+                self.names_leaves = names_leaves(writer)
                 self._reader = connect(self._file, for_reading=True)
             except BaseException:
                 writer.close()

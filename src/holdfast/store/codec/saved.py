@@ -18,6 +18,10 @@ ANSWER: Final = 3
 FIXED: Final = 4
 LEAF: Final = 5
 STORED: Final = 6
+LEAF_AT: Final = 7
+FIXED_AT: Final = 8
+
+_LEAVES: Final = frozenset({FIXED, LEAF})
 
 BASIC: Final = frozenset({str, int, float, bool, NoneType, bytes})
 """The types that are written as they are, without the codec."""
@@ -39,6 +43,22 @@ def parts(data: bytes) -> list[Any]:
     for body in bodies(document):
         _walk_in(body, written, elsewhere)
     return written
+
+
+def leaves(data: bytes) -> list[bytes]:
+    """Give the bytes of the leaves that a save wrote, in the order in which they stand there."""
+    found: list[bytes] = []
+    stack = bodies(unpack(data))[::-1]
+    while stack:
+        value = stack.pop()
+        kind = type(value)
+        if kind is Ext and value.code in _LEAVES:
+            found.append(bytes(value.data))
+        elif kind is dict or kind is list or (kind is Ext and value.code == PAIRS):
+            held = inside(value)
+            if not BASIC.issuperset(map(type, held)):
+                stack.extend(reversed(list(held)))
+    return found
 
 
 def bodies(document: list[Any]) -> list[Any]:
@@ -80,4 +100,4 @@ def _numbers(item: Ext) -> int:
         return int(unpack(item.data)[0])
     if item.code == STORED:
         return sum(unpack(item.data)[0])
-    return int(item.code == LEAF)
+    return int(item.code in (LEAF, LEAF_AT))
