@@ -4,6 +4,7 @@
 
 import copy
 import random
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 import holdfast
 from holdfast import failpoint
+from holdfast.capture import known
 from holdfast.capture import state as capture
 from holdfast.clock import SystemClock
 from holdfast.engine import turns
@@ -29,6 +31,40 @@ STATES: dict[int, Any] = {}
 """The state at each turn's end, as the agent last saw it."""
 
 
+@holdfast.register(name="test_naming.Said")
+@dataclass
+class Said:
+    text: str
+
+
+@holdfast.register(name="test_naming.Quoted")
+@dataclass(frozen=True)
+class Quoted:
+    text: str
+
+
+@holdfast.step
+def say(number: int) -> Said | Quoted:
+    text = f"{number} said: {TEXT}"
+    return Said(text) if number % 2 else Quoted(text)
+
+
+def speak(state: Any, chance: random.Random) -> None:
+    """Objects, as answers and of the agent's own, alone and inside dicts, some changed later."""
+    told = state.setdefault("told", [])
+    answer = say(chance.randrange(10**6))
+    told.append(answer if chance.random() < 0.5 else {"by": "model", "said": answer})
+    made = Said(TEXT + str(chance.random())), Quoted(TEXT + str(chance.random()))
+    told.append({"by": "user", "said": [*made, (TEXT, chance.random())]})
+    one = told[chance.randrange(len(told))]
+    if isinstance(one, Said):
+        one.text += "!"
+    elif isinstance(one, dict):
+        one["read"] = chance.randrange(10)
+    if chance.random() < 0.2:
+        del told[: len(told) // 2]
+
+
 @holdfast.agent
 def keeper(run: holdfast.Run, seed: int, count: int) -> Any:
     """Two loops; each turn adds to the state, takes away, moves and changes what is in it."""
@@ -41,6 +77,7 @@ def keeper(run: holdfast.Run, seed: int, count: int) -> Any:
             run.state["items"].append({"role": "user", "content": TEXT + str(turn)})
             run.state.setdefault("facts", {})["made"] = {"text": TEXT, "in": {"text": TEXT * 2}}
             replay.change(run.state, chance, reply)
+            speak(run.state, chance)
             if chance.random() < 0.3:
                 replay.pay(f"{turn}-{reply['n']}")
             seen[turn] = copy.deepcopy(holdfast.plain(run.state))
@@ -82,6 +119,7 @@ def often(patch: pytest.MonkeyPatch) -> None:
     """Bases at nearly every turn's end, so that most of a state is named."""
     patch.setattr(turns, "BASE_BYTES_MIN", 600)
     patch.setattr(capture, "NAMED_BYTES", 1)
+    patch.setattr(known, "LEAF_BYTES_MIN", 60)
 
 
 @settings(max_examples=60)

@@ -349,7 +349,7 @@ class World:
         return self.pockets[pick % len(self.pockets)] if self.pockets else self.scalar(pick)
 
     def answered(self, pick: int) -> tuple[Any, Any]:
-        source = (len(self.answers), pick % 4)
+        source = (len(self.answers) + 1, pick % 4)
         value, twin = self.nested(pick)
         if pick % 2:
             value, twin = {"message": value, "tags": ["t"]}, {"message": twin, "tags": ["t"]}
@@ -361,7 +361,7 @@ class World:
         return pair
 
     def answered_leaf(self, pick: int) -> tuple[Any, Any]:
-        source = (len(self.answers), pick % 4)
+        source = (len(self.answers) + 1, pick % 4)
         leaf, twin = self.leaf(pick) if pick % 3 else self.twice(lambda: (pick, "said"))
         self.answers[source] = copy.deepcopy(twin)
         self.state.answered(values.encode(leaf), source)
