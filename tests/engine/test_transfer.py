@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 import holdfast
 from holdfast.clock import SystemClock
 from holdfast.engine.given import given_key
 from holdfast.engine.parcel import MAGIC, Parcel, from_bytes, to_bytes
 from holdfast.engine.transfer import admit, collect
+from holdfast.model.run import Status
 from holdfast.store.open import Opened, open_store
 from holdfast.store.verify import verify
 from tests.engine.kit import RUN, Crash, Stage, World, text
@@ -223,6 +225,48 @@ def test_a_newer_version_is_refused() -> None:
 
     with pytest.raises(holdfast.UsageError, match="of version 3, this Holdfast knows 2"):
         from_bytes(data + hashlib.sha256(data).digest(), "file")
+
+
+def test_a_file_that_no_export_made_is_refused_whatever_its_header_says(
+    stage: Stage, tmp_path: Path
+) -> None:
+    stage.live(talk, 3)
+    whole = parcel(stage.path)
+    header, body = whole.header, whole.header.body
+    odd = [
+        replace(header, epoch=-1),
+        replace(header, epoch=1 << 63),
+        replace(header, head=7),
+        replace(header, branches=[*header.branches, *header.branches]),
+        replace(header, branches=[]),
+        replace(header, body=replace(body, id="")),
+        replace(header, body=replace(body, id="x\n")),
+        replace(header, body=replace(body, status=Status.FAILED)),
+        replace(header, body=replace(body, agent="another")),
+        replace(header, rows=1 << 40),
+    ]
+
+    for each in odd:
+        file = to_bytes(Parcel(header=each, rows=whole.rows, chunks=whole.chunks))
+        with opened(tmp_path / "other") as found:
+            with pytest.raises(holdfast.Damaged):
+                admit(found, from_bytes(file, "file"))
+            assert [] == list(found.reader.runs())
+
+
+def test_a_large_value_that_did_not_come_along_is_missed_before_anything_is_written(
+    stage: Stage, tmp_path: Path
+) -> None:
+    stage.live(talk, 4)
+    whole = parcel(stage.path)
+    assert whole.chunks
+
+    for chunk in whole.chunks:
+        rest = {name: data for name, data in whole.chunks.items() if name != chunk}
+        with opened(tmp_path / "other") as found:
+            with pytest.raises(holdfast.Damaged, match="it is named but not there"):
+                admit(found, Parcel(header=whole.header, rows=whole.rows, chunks=rest))
+            assert None is found.reader.find(RUN)
 
 
 def test_rows_that_do_not_fit_together_change_nothing(stage: Stage, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ In a sealed file each part is sealed, in its place, by `envelope`.
 
 import hashlib
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeAlias, TypeVar
 
 import msgspec
 
@@ -40,25 +40,28 @@ _LENGTH_BYTES = 4
 
 T = TypeVar("T")
 
+Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
+"""A number that the database can hold, whoever wrote the file."""
+
 
 class Line(msgspec.Struct, frozen=True, array_like=True):
     """A branch as the file names it; it keeps the first `kept` entries of row `at`, or all."""
 
-    no: int
-    parent: int
-    at: int
-    kept: int | None = None
+    no: Count
+    parent: Count
+    at: Count
+    kept: Count | None = None
 
 
 class Header(msgspec.Struct, frozen=True, array_like=True):
     """What the file holds."""
 
     body: RunBody
-    epoch: int
-    head: int
+    epoch: Count
+    head: Count
     branches: list[Line]
-    rows: int
-    chunks: int
+    rows: Count
+    chunks: Count
 
 
 class Item(msgspec.Struct, frozen=True, array_like=True):

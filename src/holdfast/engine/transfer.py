@@ -11,7 +11,7 @@ from holdfast.engine.parcel import Header, Item, Line, Parcel
 from holdfast.engine.restore import is_pruned
 from holdfast.errors import Damaged, UsageError
 from holdfast.model.branches import Forked, Returned, RolledBack, Settled
-from holdfast.model.ids import Range, branch_of, row_id, seq_of
+from holdfast.model.ids import Range, branch_of, check_run_id, row_id, seq_of
 from holdfast.model.journal import (
     Based,
     Entry,
@@ -26,7 +26,7 @@ from holdfast.model.journal import (
 )
 from holdfast.model.run import RunBody
 from holdfast.store.backends.base import Append, BranchRow, Create, Grow, JournalRow, RunRow, Write
-from holdfast.store.chunks import is_reference
+from holdfast.store.chunks import is_reference, length
 from holdfast.store.codec.texts import packed
 from holdfast.store.inside import references_of
 from holdfast.store.open import Opened
@@ -81,6 +81,7 @@ def _collect(opened: Opened, run: Run) -> Parcel:
 def admit(opened: Opened, parcel: Parcel, id_: str | None = None) -> Run:
     """Put the run into the store under its id or another one, in one commit, and read it back."""
     body = replace(parcel.header.body, id=id_ or parcel.header.body.id)
+    _refuse_odd(parcel, body.id)
     if body.origin is not None:
         body = replace(body, origin=replace(body.origin, ledger=0))
     if opened.reader.find(body.id) is not None:
@@ -97,6 +98,41 @@ def admit(opened: Opened, parcel: Parcel, id_: str | None = None) -> Run:
     if done[0] < 0:
         raise _taken(body.id)
     return plan.read_back()
+
+
+def _refuse_odd(parcel: Parcel, id_: str) -> None:
+    """Raise `Damaged` for a file that no export made, as far as that shows without its rows."""
+    try:
+        check_run_id(id_)
+    except ValueError as error:
+        raise Damaged("run", str(error)) from error
+    numbers = [line.no for line in parcel.header.branches]
+    if len(set(numbers)) < len(numbers):
+        raise Damaged(f"run {id_}", "two of its branches have the same number")
+    _refuse_lacking(parcel)
+
+
+def _refuse_lacking(parcel: Parcel) -> None:
+    """Raise `Damaged` unless every large value that a row names has come along."""
+
+    def fetch(data: bytes) -> bytes:
+        return _chunk(parcel.chunks, data) if is_reference(data) else data
+
+    for item in parcel.rows:
+        for entry in item.row.entries:
+            try:
+                for reference in references_of(entry, fetch):
+                    fetch(reference)
+            except ValueError as error:  # A save that is none.
+                raise _unreadable(error) from error
+
+
+def _chunk(chunks: Mapping[bytes, bytes], reference: bytes) -> bytes:
+    """The large value that a reference names."""
+    kept = chunks.get(reference[1:33])
+    if kept is None or len(kept) != length(reference):
+        raise Damaged(f"chunk {reference[1:33].hex()}", "it is named but not there")
+    return kept
 
 
 def _taken(id_: str) -> UsageError:
@@ -152,8 +188,10 @@ class _Plan:
                 self.writes.append(_grow(run, branch, chained[0], intents[0]))
             appends = _appends(run, chained[1:], intents[1:], chained[0])
             self.writes += [replace(each, is_pruned=each.row.id in pruned) for each in appends]
-        if begun is None or lines.epoch != header.epoch:
-            raise Damaged(f"run {self._body.id}", "its rows are not those of its header")
+        for fault in lines.compare(run, self._body):
+            raise Damaged(f"run {self._body.id}", fault)
+        if begun is None:
+            raise Damaged(f"run {self._body.id}", "it has no branch")
         return run, *begun
 
     def _branch(
@@ -264,17 +302,18 @@ class _Moving:
         moved: Moved = self.row
         if not is_reference(data):
             return _readable(data, moved)
-        kept = self._chunks.get(data[1:33])
-        if kept is None:
-            raise Damaged(f"chunk {data[1:33].hex()}", "it is named but not there")
-        return self._opened.chunks.keep(_readable(kept, moved))
+        return self._opened.chunks.keep(_readable(_chunk(self._chunks, data), moved))
 
 
 def _readable(data: bytes, moved: Moved) -> bytes:
     try:
         return renumber(data, moved)
     except (ValueError, RecursionError, TypeError, IndexError) as error:
-        raise Damaged("state", f"a save of it cannot be read ({error})") from error
+        raise _unreadable(error) from error
+
+
+def _unreadable(error: Exception) -> Damaged:
+    return Damaged("state", f"a save of it cannot be read ({error})")
 
 
 def _grow(run: RunRow, branch: BranchRow, row: JournalRow, intents: Sequence[bytes]) -> Grow:

@@ -4,6 +4,8 @@ from collections.abc import Iterator
 
 from holdfast.model import branches, journal
 from holdfast.model.ids import Point, seq_of
+from holdfast.model.run import RunBody, Status
+from holdfast.store.backends.base import RunRow
 from holdfast.store.marks import marks_of
 from holdfast.store.reader import ALL, Branch
 
@@ -63,6 +65,28 @@ class Lines:
         if not self._fits(branch.no, id_, row) and branch.no not in self._baseless:
             self._baseless.add(branch.no)  # One damaged base is one finding, not one for each row.
             yield f"it names {row.base:#x} as its base, which is not the newest before it"
+
+    def compare(self, row: RunRow, body: RunBody) -> Iterator[str]:
+        """Say where the catalog tells of the run something else than its journal."""
+        if row.epoch != self.epoch:
+            yield f"its epoch is {row.epoch}, its journal goes up to {self.epoch}"
+        recorded = self._status(row.head)
+        if recorded is not None and recorded is not body.status:
+            yield f"its status is {body.status}, its journal says {recorded}"
+        if self.started is not None and self.started != (body.agent, body.module):
+            yield "its agent is not the one its journal was started with"
+
+    def _status(self, head: int) -> Status | None:
+        last = self.last.get(head)
+        if last is None:
+            return None
+        if isinstance(last, journal.Finished):
+            return Status.FINISHED
+        if head in self.rolling:
+            return Status.ROLLING_BACK
+        if isinstance(last, journal.Failed):
+            return next((each for each in Status if each == last.status), Status.FAILED)
+        return Status.RUNNING
 
     def _roll(self, branch: int, row: journal.Row) -> None:
         """Whether a rollback that began on a branch is over."""

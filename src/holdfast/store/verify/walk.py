@@ -17,7 +17,7 @@ import msgspec
 from holdfast.errors import Damaged, NotStorable
 from holdfast.model import journal
 from holdfast.model.ids import branch_of, row_id, seq_of
-from holdfast.model.run import RunBody, Status
+from holdfast.model.run import RunBody
 from holdfast.store.backends.base import BranchRow, JournalRow, RunRow
 from holdfast.store.backends.connection import connect, named
 from holdfast.store.backends.schema import FORMAT
@@ -330,21 +330,8 @@ class _Verification:
 
     def _compare(self, row: RunRow, body: RunBody, line: Lines) -> None:
         """Whether the catalog says of a run what its journal says."""
-        where = f"run {body.id}"
-        if row.epoch != line.epoch:
-            self._find(where, f"its epoch is {row.epoch}, its journal goes up to {line.epoch}")
-        last = line.last.get(row.head)
-        recorded = Status.RUNNING
-        if isinstance(last, journal.Finished):
-            recorded = Status.FINISHED
-        elif row.head in line.rolling:
-            recorded = Status.ROLLING_BACK
-        elif isinstance(last, journal.Failed):
-            recorded = next((each for each in Status if each == last.status), Status.FAILED)
-        if last is not None and recorded is not body.status:
-            self._find(where, f"its status is {body.status}, its journal says {recorded}")
-        if line.started is not None and line.started != (body.agent, body.module):
-            self._find(where, "its agent is not the one its journal was started with")
+        for fault in line.compare(row, body):
+            self._find(f"run {body.id}", fault)
 
 
 def _decoded(decode: Callable[[bytes], T], payload: bytes, where: str) -> T:
