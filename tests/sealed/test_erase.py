@@ -215,6 +215,38 @@ def test_no_file_of_an_open_store_holds_anything_of_an_erased_run(tmp_path: Path
 
 
 @pytest.mark.crash
+@pytest.mark.parametrize("act", ["erase", "encrypt"])
+def test_what_a_killed_repair_had_copied_goes_with_what_is_erased_or_encrypted(
+    tmp_path: Path, act: str
+) -> None:
+    path = tmp_path / "open"
+    kit.fill(path, None, runs=1, turns=5)
+    with tampering(path) as link:
+        link.execute("DELETE FROM effect WHERE id=(SELECT min(id) FROM effect)")
+    killed = subprocess.run(
+        [sys.executable, "-m", "holdfast", "repair", "--apply"],
+        env={
+            **os.environ,
+            "HOLDFAST_STORE": str(path),
+            "HOLDFAST_FAILPOINT": "repair.written:1",
+        },
+        check=False,
+        stdout=subprocess.DEVNULL,
+    )
+    assert -9 == killed.returncode
+    assert (path / "repairing" / "store.db").exists()
+
+    with contextlib.closing(kit.opened(path, None)) as found:
+        if act == "erase":
+            erase(found, ERASED)
+        else:
+            encrypt(found, kit.KEY)
+
+    assert not (path / "repairing").exists()
+    assert [] == kit.found_in(path, ERASED)
+
+
+@pytest.mark.crash
 @pytest.mark.parametrize(
     "failpoint",
     ["heads.forgetting", "heads.forgotten", "gc.deleting", "gc.deleted", "store.emptying"],

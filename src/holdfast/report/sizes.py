@@ -12,11 +12,11 @@ from holdfast.errors import Damaged
 from holdfast.model.ids import row_id, seq_of
 from holdfast.model.journal import Entry
 from holdfast.store.backends.connection import connect, named
-from holdfast.store.backends.sqlite import FILE
+from holdfast.store.backends.sqlite import FILE, STAGE
 from holdfast.store.inside import references_of
 from holdfast.store.open import Opened
 from holdfast.store.reader import Run
-from holdfast.store.repair.rebuild import LOST, STAGE
+from holdfast.store.repair.rebuild import LOST
 from holdfast.store.steady import of_each
 
 _ROWS = "SELECT id >> 32, count(*), sum(length(body) + length(mac)) FROM j GROUP BY 1"

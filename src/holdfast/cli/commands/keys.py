@@ -13,7 +13,7 @@ from holdfast.cli.config import Config
 from holdfast.cli.grid import Grid
 from holdfast.cli.noun import Noun
 from holdfast.cli.options import AsJson, Key, Output, StorePath, closing, settings
-from holdfast.cli.output import emit
+from holdfast.cli.output import emit, tell
 from holdfast.cli.text import plural
 from holdfast.clock import SystemClock
 from holdfast.engine.given import given_key
@@ -23,6 +23,7 @@ from holdfast.store.keys.local import make_file
 from holdfast.store.keys.spec import FORMS, provider_of
 from holdfast.store.open import Opened, open_store
 from holdfast.store.rekey import clean, encrypt, rotate
+from holdfast.store.repair.rebuild import LOST
 from holdfast.store.seal.provider import KeyProvider
 from holdfast.store.seal.unlock import Facts, facts
 
@@ -106,6 +107,8 @@ def init(
         with _alone(config.store, None) as opened, progress_bar("encrypting") as progress:
             encrypt(opened, provider, progress)
         done = "encrypted in place"
+    if before is not None and (config.store / LOST).exists():
+        tell(f"{config.store / LOST} holds what repairs moved aside, perhaps in clear: remove it")
     _tell(config, facts(config.store), done)
 
 

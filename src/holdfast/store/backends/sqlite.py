@@ -3,6 +3,7 @@
 import contextlib
 import os
 import secrets
+import shutil
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -43,6 +44,8 @@ from holdfast.store.backends.reads import SqliteReads
 from holdfast.store.backends.shrink import shrink
 
 FILE = "store.db"
+STAGE = "repairing"
+"""Where a repair writes the new database until it takes the place of the old one."""
 WAL_PAGES = 512
 """The log is grown to this many pages once and reused: growing it doubles a commit's time."""
 _PAGE, _FRAME_BYTES = 4096, 24
@@ -289,9 +292,13 @@ class SqliteRecords(SqliteReads):
     def empty_log(self) -> None:
         """Move the whole log into the database and cut it to nothing, so that no old page is left.
 
-        `StoreBusy` if somebody reads from it for too long.
+        What a killed repair had begun goes too: a copy of all rows. `StoreBusy` if somebody reads
+        from the log for too long.
         """
         with self.alone() as link:
+            stage = self._file.parent / STAGE
+            if (stage / FILE).exists():  # Else a repair is all but over, or there was none.
+                shutil.rmtree(stage)
             for _ in range(LOG_ATTEMPTS):
                 failpoint.reach("store.emptying")
                 busy = link.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]

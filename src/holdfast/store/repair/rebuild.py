@@ -25,10 +25,9 @@ from holdfast.store.backends.fs import RealFs
 from holdfast.store.backends.heads import HeadNote
 from holdfast.store.backends.locks import CommitLock
 from holdfast.store.backends.packs import Packer
-from holdfast.store.backends.sqlite import FILE
+from holdfast.store.backends.sqlite import FILE, STAGE
 from holdfast.store.repair.salvage import Salvage
 
-STAGE = "repairing"
 LOST = "lost"
 HEADS = "heads"
 READY = "ready"
