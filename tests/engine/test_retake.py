@@ -1,6 +1,7 @@
 """Undos that failed are tried again later: by a command, by a person's word, never twice."""
 # ruff: noqa: ARG001 handlers take what they are given
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,9 +9,10 @@ import pytest
 import holdfast
 from holdfast import failpoint
 from holdfast.clock import SystemClock
-from holdfast.model.journal import Undone
+from holdfast.model.journal import Happened, Undone
 from holdfast.store.open import open_store
 from holdfast.store.verify import verify
+from holdfast.testing.fakes import ManualClock
 from tests.engine.kit import RUN, Crash, Stage, reaching
 
 TURNS = 4
@@ -31,6 +33,8 @@ def cancel(outcome: str, order: str) -> None:
     log.append(f"cancel {order}")
     if "line" in fails:
         raise ConnectionError("no answer")
+    if "kill" in fails:
+        raise Crash
 
 
 @holdfast.effect(undo=cancel, key="order")
@@ -220,3 +224,77 @@ def test_one_that_was_cut_off_goes_on_and_no_undo_is_done_twice(
     assert len(cancels) == len(set(cancels))
     assert is_left == bool(left)
     check(stage)
+
+
+def kill_the_undo_of_b(stage: Stage) -> None:
+    """Go back behind both orders; the undo of b is killed, that of a does its work afterwards."""
+    stage.live(trader)
+    fails.add("kill")
+    with stage.open() as store, pytest.raises(Crash):
+        store.plan_rollback(RUN, to=0).apply()
+    fails.clear()
+    with stage.open() as store:
+        store.plan_rollback(RUN).apply()
+    log.clear()
+
+
+def outcomes(stage: Stage) -> list[object]:
+    return [stage.value(each) for each in stage.journal() if isinstance(each, Happened)]
+
+
+@pytest.mark.parametrize(("word", "done"), [("happened", []), ("not done", ["place b"])])
+def test_an_effect_whose_undo_was_killed_is_asked_about_before_it_counts_as_done(
+    stage: Stage, word: str, done: list[str]
+) -> None:
+    kill_the_undo_of_b(stage)
+
+    assert isinstance(stage.fault(trader), holdfast.InDoubt)
+    assert isinstance(stage.fault(trader), holdfast.InDoubt)
+    with stage.open() as store:
+        (item,) = store.inbox()
+        assert ("doubt", "b") == (item.kind, (item.arguments or {})["order"])
+        assert "happen, and does it still stand?" in item.text
+        store.answer(item.id, word)
+        assert TURNS - 1 == store.run(trader, id=RUN)
+        assert [] == store.inbox()
+
+    assert ["place a", *done] == log
+    assert ["a", "b"] == outcomes(stage)
+    check(stage)
+
+
+def test_a_persons_word_on_it_counts_whatever_the_clock_says(tmp_path: Path) -> None:
+    clock = ManualClock()
+    stage = Stage(tmp_path / "store", clock)
+    kill_the_undo_of_b(stage)
+    assert isinstance(stage.fault(trader), holdfast.InDoubt)
+    clock.set(clock.now() - 3600.0)
+
+    with stage.open() as store:
+        store.answer(store.inbox()[0].id, "not done")
+        assert TURNS - 1 == store.run(trader, id=RUN)
+
+    assert ["place a", "place b"] == log
+
+
+def test_so_is_one_whose_undo_raised_and_nothing_can_tell(stage: Stage) -> None:
+    stage.live(trader)
+    fails.add("line")
+    with stage.open() as store:
+        store.plan_rollback(RUN, to=0).apply()
+    log.clear()
+
+    assert isinstance(stage.fault(trader), holdfast.InDoubt)
+    assert [] == log
+
+
+def test_what_a_person_lets_stand_is_not_asked_about_again(stage: Stage) -> None:
+    kill_the_undo_of_b(stage)
+    with stage.open() as store:
+        (item,) = store.inbox()
+        store.answer(item.id, "stands")
+
+        assert TURNS - 1 == store.run(trader, id=RUN)
+
+    assert ["place a"] == log
+    assert ["a", "b"] == outcomes(stage)

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable
 import msgspec
 
 from holdfast.engine.intent import Aim, Meaning, idempotency_key
-from holdfast.engine.outcomes import Entered, Fates
+from holdfast.engine.item import UNDO
+from holdfast.engine.outcomes import Entered, Fates, Outcome
 from holdfast.engine.question import Question, show
 from holdfast.errors import Blocked, Damaged
 from holdfast.model.branches import Allowed, Forked, RolledBack
@@ -20,6 +21,7 @@ from holdfast.model.journal import (
     Happened,
     Undone,
 )
+from holdfast.store.ledger import Ledger
 from holdfast.store.marks import SPLIT, intent_mark, key_mark
 from holdfast.store.reader import Reader, Run, first_row
 from holdfast.store.steady import left_of
@@ -63,6 +65,7 @@ class Fence:
     def __init__(self, reader: Reader, writer: RunWriter, is_held: Callable[[int], bool]) -> None:
         run = writer.run
         self._reader, self._run, self._is_held = reader, run, is_held
+        self._committer = writer.committer
         self._fates = Fates(reader, run.ledger)
         root = run.body.id if run.body.origin is None else run.body.origin.root
         self._elders: list[Run] | None = None
@@ -105,7 +108,7 @@ class Fence:
             for each in self._fates.entered(seen):
                 if each.meant.key != aim.key:
                     continue
-                outcome = self._fates.of(each)
+                outcome = self._outcome(each)
                 if isinstance(outcome, Happened):
                     return Look(aim=aim, standing=each, outcome=outcome, seen=seen)
                 if outcome is None:
@@ -208,10 +211,22 @@ class Fence:
     def _same(self, others: _Others) -> tuple[Entered, Happened | None] | None:
         """The first effect with the intent of a call that stands, or is in doubt."""
         for each in others.same:
-            outcome = self._fates.of(each)
+            outcome = self._outcome(each)
             if outcome is None or isinstance(outcome, Happened):
                 return each, outcome
         return None
+
+    def _outcome(self, each: Entered) -> Outcome | None:
+        """What became of an effect that is asked for again, as far as anybody knows."""
+        found = self._fates.asked_again(each)
+        if found is not None or not self._is_said_to_stand(each.meant.key):
+            return found
+        return self._fates.of(each)
+
+    def _is_said_to_stand(self, key: str) -> bool:
+        """Whether a person let an effect stand that could not be taken back."""
+        words = Ledger(self._committer, self._reader, self._run).read().words
+        return any(said.kind == UNDO and said.id == key for said in words.values())
 
     def _is_undone(self, key: str, others: _Others) -> bool:
         found = (each for each in others.same if each.meant.key == key)

@@ -16,6 +16,7 @@ from holdfast.engine.item import (
     name_of,
 )
 from holdfast.engine.naming import text_of
+from holdfast.engine.outcomes import Fates
 from holdfast.engine.question import show
 from holdfast.engine.resolve import Verdict, doubts
 from holdfast.engine.trouble import STOPPED, trouble
@@ -136,11 +137,14 @@ class Inbox:
 
     def _doubt(self, run: Run, intended: Intended) -> Item:
         call = intended.call
+        text = f"did {show(call.name, call.asked)} happen?"
+        if Fates(self._opened.reader, run.ledger).undoing(intended.key) is not None:
+            text = f"{text[:-1]}, and does it still stand? a rollback may have taken it back"
         return Item(
             id=intended.key,
             kind=DOUBT,
             run=run.body.id,
-            text=f"did {show(call.name, call.asked)} happen?",
+            text=text,
             options=[HAPPENED, NOT_DONE],
             arguments=self._arguments(intended.args, call),
             since=intended.at,

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from holdfast.model.branches import Undoing
 from holdfast.model.ids import Point, branch_of
 from holdfast.model.journal import (
     Declined,
@@ -11,9 +12,9 @@ from holdfast.model.journal import (
     Intended,
     Undone,
 )
-from holdfast.policy.effects import TAKEN_BACK
+from holdfast.policy.effects import TAKEN_BACK, UNKNOWN
 from holdfast.store.marks import intent_mark, key_mark
-from holdfast.store.reader import Placed, Reader
+from holdfast.store.reader import Placed, Reader, first_row
 
 ELSEWHERE = "branch"
 """How a line of history knows of an effect that it did not begin: another one did."""
@@ -29,12 +30,24 @@ class Entered(msgspec.Struct, frozen=True, kw_only=True):
     at: Point
 
 
+class Begun(msgspec.Struct, frozen=True, kw_only=True):
+    """Taking an effect back was begun then; `row` says that nobody knows what came of it."""
+
+    at: float
+    row: int
+
+
 class _Word(msgspec.Struct, frozen=True, kw_only=True):
     """What a line of history says of an effect that it meant."""
 
     meant: Intended
     branch: int
+    row: int
     outcome: Outcome | None
+
+    def is_after(self, begun: Begun) -> bool:
+        """Whether it was said since; a line that grew later did, whatever the clock says."""
+        return self.row > begun.row or self.order[0] > begun.at
 
     @property
     def order(self) -> tuple[float, bool]:
@@ -71,16 +84,61 @@ class Fates:
             for entry in placed.row.entries:
                 if isinstance(entry, Undone) and entry.key == key and entry.how in TAKEN_BACK:
                     return entry
-        mark = intent_mark(effect.meant.call, effect.meant.module)
+        return self._said(self._words(effect))
+
+    def asked_again(self, effect: Entered) -> Outcome | None:
+        """As `of`, for whoever asks for the effect again.
+
+        Where taking it back was begun and nobody knows what came of that, what was said before
+        counts no more: it is in doubt until somebody has looked.
+        """
+        outcome = self.of(effect)
+        begun = self.undoing(effect.meant.key) if isinstance(outcome, Happened) else None
+        if begun is None:
+            return outcome
+        return self._said([word for word in self._words(effect) if word.is_after(begun)])
+
+    def _words(self, effect: Entered) -> list[_Word]:
+        """What each line of history that meant an effect says of it."""
+        key, mark = effect.meant.key, intent_mark(effect.meant.call, effect.meant.module)
         newest: dict[int, Entered] = {}
         for each in [effect, *self.entered(self.rows(mark))]:
             branch = branch_of(each.at[0])
             if each.meant.key == key and (branch not in newest or each.at > newest[branch].at):
                 newest[branch] = each
-        words = [
-            _Word(meant=each.meant, branch=branch, outcome=self._after(each.at[0], key))
+        return [
+            _Word(
+                meant=each.meant,
+                branch=branch,
+                row=each.at[0],
+                outcome=self._after(each.at[0], key),
+            )
             for branch, each in sorted(newest.items())
         ]
+
+    def undoing(self, key: str) -> Begun | None:
+        """The attempt to take an effect back of which nobody knows what came, if there is one."""
+        said = [
+            (entry.at, placed.id, entry.how)
+            for placed in self._read(self.rows(key_mark(key)))
+            for entry in placed.row.entries
+            if isinstance(entry, Undone) and entry.key == key
+        ]
+        _, row, how = max(said, default=(0.0, 0, ""))
+        if how != UNKNOWN:
+            return None
+        branch, began = branch_of(row), None
+        first = first_row(self.reader.line(branch)[-1])
+        for placed in self.reader.rows(branch, first, row):
+            for entry in placed.row.entries:
+                if isinstance(entry, Undoing) and entry.key == key:
+                    began = entry.at
+                elif isinstance(entry, Undone) and entry.key == key and entry.how != UNKNOWN:
+                    began = None
+        return None if began is None else Begun(at=began, row=row)
+
+    def _said(self, words: Sequence[_Word]) -> Outcome | None:
+        """What these words come to: whoever knows that it happened is right."""
         happened = [word.outcome for word in words if isinstance(word.outcome, Happened)]
         return happened[-1] if happened else self._last(words)
 

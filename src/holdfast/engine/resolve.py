@@ -9,11 +9,11 @@ from holdfast import failpoint
 from holdfast.clock import Clock
 from holdfast.engine.faults import to_exception
 from holdfast.engine.launch import Launcher
+from holdfast.engine.outcomes import Fates
 from holdfast.errors import AlreadyAnswered, Blocked, RunHeld, UsageError
 from holdfast.model.branches import Allowed
 from holdfast.model.ids import branch_of
 from holdfast.model.journal import (
-    Call,
     Declined,
     Entry,
     Failed,
@@ -73,7 +73,7 @@ def _record(
         found = doubts(history).get(verdict.key)
         if found is None:
             raise _settled(history, verdict.key)
-        entry = _entry(opened, found.call, verdict, clock.now())
+        entry = _entry(opened, run, found, verdict, clock.now())
         writer = launcher.take(run, run.body.version)
         body = msgspec.structs.replace(writer.run.body, status=Status.RUNNING)
         _, ticket = writer.submit([entry], body=body)
@@ -138,9 +138,19 @@ def _settled(history: History, key: str) -> UsageError:
     return UsageError(f"run {history.run.body.id} has no effect in doubt with key {key}")
 
 
-def _entry(opened: Opened, call: Call, verdict: Verdict, now: float) -> Entry:
-    by = verdict.by and redact(verdict.by)
-    if verdict.happened:
-        value = opened.chunks.keep(values.encode(verdict.outcome, path="the outcome"))
-        return Happened(call, verdict.key, value, now, 0.0, "person", None, by)
-    return Declined(call, verdict.key, None, now, 0.0, "person", by)
+def _entry(opened: Opened, run: StoredRun, meant: Intended, verdict: Verdict, now: float) -> Entry:
+    by, call = verdict.by and redact(verdict.by), meant.call
+    if not verdict.happened:
+        return Declined(call, verdict.key, None, now, 0.0, "person", by)
+    value = opened.chunks.keep(values.encode(verdict.outcome, path="the outcome"))
+    if verdict.outcome is None:
+        value = _known(opened, run, meant) or value
+    return Happened(call, verdict.key, value, now, 0.0, "person", None, by)
+
+
+def _known(opened: Opened, run: StoredRun, meant: Intended) -> bytes | None:
+    """The outcome that another line recorded, of an effect that may have been taken back since."""
+    fates, mark = Fates(opened.reader, run.ledger), intent_mark(meant.call, meant.module)
+    same = [each for each in fates.entered(fates.rows(mark)) if each.meant.key == meant.key]
+    found = fates.of(same[0]) if same else None
+    return found.value if isinstance(found, Happened) else None

@@ -5,6 +5,9 @@ from enum import Enum
 TAKEN_BACK = ("undone", "offset", "cancelled")
 """What a rollback may have done about an effect so that it stands no more."""
 
+UNKNOWN = "unknown"
+"""What became of an effect that may have been taken back, or not."""
+
 
 class Move(Enum):
     """The next rung of the ladder for an effect in doubt."""
