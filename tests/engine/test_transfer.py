@@ -2,6 +2,7 @@
 
 import contextlib
 import hashlib
+import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -66,6 +67,7 @@ def talk(run: holdfast.Run, turns: int = 40) -> str:
     run.state.update(messages=[], odd={1: []}, large=None)
     for turn in run.turns():
         run.state["messages"].append(chat(turn))
+        run.state.setdefault("pairs", []).append(("user", text(turn, 500)))
         run.state["odd"][1].append(chat(turn, 10))
         pay(turn)
         if turn == 3:
@@ -177,6 +179,24 @@ def test_a_run_that_is_there_already_is_not_touched(stage: Stage) -> None:
 
     assert before == stage.journal()
     assert states(stage.path, RUN) == states(stage.path, "copy")
+
+
+def test_a_store_of_an_older_holdfast_takes_no_run_that_names_leaves(
+    stage: Stage, tmp_path: Path
+) -> None:
+    stage.live(talk)
+    stage.live(filler, id="plain")
+    carried = parcel(stage.path), parcel(stage.path, "plain")
+    holdfast.open(tmp_path / "old").close()
+    with contextlib.closing(sqlite3.connect(tmp_path / "old" / "store.db")) as link, link:
+        link.execute("UPDATE meta SET value=CAST('values' AS BLOB) WHERE key='incompat'")
+
+    with opened(tmp_path / "old") as found:
+        with pytest.raises(holdfast.UsageError, match="import it into a new store"):
+            admit(found, carried[0])
+        admit(found, carried[1])
+
+    assert is_whole(tmp_path / "old")
 
 
 def test_an_interrupted_run_goes_on_in_the_other_store(stage: Stage, tmp_path: Path) -> None:

@@ -176,3 +176,23 @@ def talker(run: holdfast.Run, last: int) -> int:
         if turn == last:
             break
     return len(messages)
+
+
+@holdfast.step
+def send(turn: int) -> Tool | tuple[str, str]:
+    text = f"The {turn}. letter about kelp, holdfasts and the sea that goes out and comes in; " * 2
+    return Tool(text, turn) if turn % 2 else ("letter", text)
+
+
+@holdfast.agent
+def writer(run: holdfast.Run, last: int) -> int:
+    """A correspondence in objects: answers, alone and in dicts, and one that changes."""
+    letters = run.state.setdefault("letters", [])
+    for turn in run.turns():
+        letters.append(send(turn))
+        letters.append({"by": "user", "said": ("note", f"Read the {turn}. letter. " * 8)})
+        if isinstance(letters[0], tuple) and turn > 2:
+            letters[2].uses += 1
+        if turn == last:
+            break
+    return len(letters)

@@ -20,16 +20,17 @@ import holdfast
 from holdfast.engine import turns
 from holdfast.store import writer
 from holdfast.store.backends import packs
-from holdfast.store.backends.schema import FORMAT, VALUES
+from holdfast.store.backends.schema import FORMAT, LEAVES
 from tests.golden import agents
 from tests.golden.tell import KEY, KEY_TEXT, contents
 
 HERE = Path(__file__).parent
 KEPT = ("store.db", "heads", "objects")
 SEALED = "sealed"
-NAME = f"v{FORMAT}-{VALUES}-changes"
-"""The format, and what a store of it has besides; those in `v1` were made before, and those in
-`v1-values` when a checkpoint in the middle of a turn still held the whole state."""
+NAME = f"v{FORMAT}-{LEAVES}"
+"""The format, and what a store of it has besides; those in `v1` were made before values stood
+beside rows, those in `v1-values` when a checkpoint in the middle of a turn still held the whole
+state, and those in `v1-values-changes` before leaves were named."""
 
 
 def main() -> int:
@@ -78,6 +79,7 @@ def _build(path: Path, key: str | None) -> None:
         store.run(agents.worker, "large", 3, "large", id="large")
         store.run(agents.banker, id="bank")
         store.run(agents.talker, 9, id="talk")
+        store.run(agents.writer, 6, id="letters")
         for redo in (None, False, True, True):
             with contextlib.suppress(holdfast.RunFailed):
                 if redo is None:

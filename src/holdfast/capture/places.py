@@ -1,6 +1,6 @@
 """Where what a save wrote can be read again: the place of its bytes, and a number in them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import accumulate, chain
 from typing import Any, NamedTuple
 
@@ -16,6 +16,8 @@ At = tuple[int, int]
 
 ANSWERED = -1
 """Stands for the ordinal where an answer is named."""
+
+NAMED_LEAVES = frozenset({wire.LEAF_AT, wire.FIXED_AT})
 
 
 class Place:
@@ -88,24 +90,32 @@ def named_in(data: bytes, ordinal: int | None = None) -> Needs:
     """Give what a save names, or one container that it wrote."""
     names: set[Name] = set()
     others: set[Name] = set()
-    tops = bodies(wire.unpack(data)) if ordinal is None else [parts(data)[ordinal]]
+    for item in _items(bodies(wire.unpack(data)) if ordinal is None else [parts(data)[ordinal]]):
+        if item.code == wire.STORED:
+            counts, steps, indexes, ordinals = wire.unpack(item.data)
+            names.update(zip(counts, accumulate(steps), indexes, ordinals, strict=True))
+        elif item.code == wire.ANSWER:
+            count, source, *_ = wire.unpack(item.data)
+            row, index, *number = source
+            others.add((count, row, index, *(number or (ANSWERED,))))
+        elif item.code in NAMED_LEAVES:
+            row, index, _ = wire.unpack(item.data)
+            others.add((1, row, index, ANSWERED))
+    return Needs(names, others)
+
+
+def names_leaves(data: bytes) -> bool:
+    """Say whether a save names leaves that stand elsewhere."""
+    return any(item.code in NAMED_LEAVES for item in _items(bodies(wire.unpack(data))))
+
+
+def _items(tops: Iterable[Value]) -> Iterator[Ext]:
+    """Give the items in containers that stand for something else."""
     stack = list(chain.from_iterable(map(inside, tops)))
     while stack:
         value = stack.pop()
         kind = type(value)
-        if kind is not Ext:
-            if kind is dict or kind is list:
-                stack.extend(inside(value))
-        elif value.code == wire.STORED:
-            counts, steps, indexes, ordinals = wire.unpack(value.data)
-            names.update(zip(counts, accumulate(steps), indexes, ordinals, strict=True))
-        elif value.code == wire.ANSWER:
-            count, source, *_ = wire.unpack(value.data)
-            row, index, *number = source
-            others.add((count, row, index, *(number or (ANSWERED,))))
-        elif value.code in (wire.LEAF_AT, wire.FIXED_AT):
-            row, index, _ = wire.unpack(value.data)
-            others.add((1, row, index, ANSWERED))
-        elif value.code == wire.PAIRS:
+        if kind is dict or kind is list or (kind is Ext and value.code == wire.PAIRS):
             stack.extend(inside(value))
-    return Needs(names, others)
+        elif kind is Ext:
+            yield value

@@ -1,11 +1,13 @@
 """A run taken out of a store as a parcel, and put into another: rows renumbered, hashes anew."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import TypeVar
 
 from msgspec.structs import replace
 
 from holdfast import failpoint
+from holdfast.capture.places import names_leaves
 from holdfast.capture.renumber import Moved, renumber
 from holdfast.engine.parcel import Header, Item, Line, Parcel
 from holdfast.engine.restore import is_pruned
@@ -28,7 +30,7 @@ from holdfast.model.run import RunBody
 from holdfast.store.backends.base import Append, BranchRow, Create, Grow, JournalRow, RunRow, Write
 from holdfast.store.chunks import is_reference, length
 from holdfast.store.codec.texts import packed
-from holdfast.store.inside import references_of
+from holdfast.store.inside import references_of, states_of
 from holdfast.store.open import Opened
 from holdfast.store.reader import Branch, Run, first_row, opened_branch
 from holdfast.store.seal.base import RunSeals
@@ -82,6 +84,8 @@ def admit(opened: Opened, parcel: Parcel, id_: str | None = None) -> Run:
     """Put the run into the store under its id or another one, in one commit, and read it back."""
     body = replace(parcel.header.body, id=id_ or parcel.header.body.id)
     _refuse_odd(parcel, body.id)
+    if not opened.reader.names_leaves:
+        _refuse_named_leaves(parcel, body.id)
     if body.origin is not None:
         body = replace(body, origin=replace(body.origin, ledger=0))
     if opened.reader.find(body.id) is not None:
@@ -114,10 +118,7 @@ def _refuse_odd(parcel: Parcel, id_: str) -> None:
 
 def _refuse_lacking(parcel: Parcel) -> None:
     """Raise `Damaged` unless every large value that a row names has come along."""
-
-    def fetch(data: bytes) -> bytes:
-        return _chunk(parcel.chunks, data) if is_reference(data) else data
-
+    fetch = partial(_fetched, parcel)
     for item in parcel.rows:
         for entry in item.row.entries:
             try:
@@ -125,6 +126,23 @@ def _refuse_lacking(parcel: Parcel) -> None:
                     fetch(reference)
             except ValueError as error:  # A save that is none.
                 raise _unreadable(error) from error
+
+
+def _refuse_named_leaves(parcel: Parcel, id_: str) -> None:
+    """Raise `UsageError` for a run that an older Holdfast cannot read, in a store that it can."""
+    for item in parcel.rows:
+        for entry in item.row.entries:
+            for _, save in states_of(entry):
+                if names_leaves(_fetched(parcel, save)):
+                    msg = (
+                        f"run {id_} is stored in a way that the Holdfast which made this store "
+                        "does not know; import it into a new store"
+                    )
+                    raise UsageError(msg)
+
+
+def _fetched(parcel: Parcel, data: bytes) -> bytes:
+    return _chunk(parcel.chunks, data) if is_reference(data) else data
 
 
 def _chunk(chunks: Mapping[bytes, bytes], reference: bytes) -> bytes:
