@@ -42,9 +42,10 @@ class Journal:
         return save, at
 
     def get(self, at: tuple[int, ...]) -> object:
-        if at[:2] in self.saves:
-            return self.saves[at[:2]]
-        value = self.answers[at[:2]]
+        place = at[0], at[1]
+        if place in self.saves:
+            return self.saves[place]
+        value = self.answers[place]
         return values.encode(value) if len(at) == 3 else value
 
     def restored(self, *saves: tuple[bytes, tuple[int, int]]) -> State:
