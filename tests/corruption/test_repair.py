@@ -1,5 +1,6 @@
 """Repair: what is true stays and goes on, what is not is moved aside, nothing is made up."""
 
+import random
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -229,6 +230,41 @@ def test_effects_behind_a_cut_are_told_by_what_their_records_say(tmp_path: Path)
     assert [] == whole(tmp_path)
 
 
+def test_a_run_whose_newest_branch_cannot_be_placed_waits_for_a_person(tmp_path: Path) -> None:
+    lives = [0]
+
+    @holdfast.effect(key="n")
+    def pay(n: int) -> int:
+        return n
+
+    @holdfast.agent(checkpoint=holdfast.every(turns=1))
+    def payer(run: holdfast.Run) -> int:
+        for turn in run.turns():
+            pay(100 * lives[0] + turn)
+            if turn == 6:
+                return turn
+        raise AssertionError
+
+    with holdfast.open(tmp_path) as store:
+        store.run(payer, id="one")
+        third = store.checkpoints("one")[3]
+        store.plan_rollback("one", to=third).apply()
+        lives[0] = 1
+        store.restart("one", agent=payer)
+    with closing(sqlite3.connect(tmp_path / "store.db")) as link, link:
+        assert link.execute("DELETE FROM branch").rowcount > 1
+    spoil(tmp_path, 1, 4)
+
+    plan = holdfast.plan_repair(tmp_path)
+    plan.apply()
+
+    assert not holdfast.plan_repair(tmp_path).is_needed
+    with holdfast.open(tmp_path) as store:
+        found = store.get("one")
+        assert "failed" == found.status
+        assert "of these effects it is not known whether they are done" in str(found.error)
+
+
 def test_what_the_log_lost_is_told_and_the_rest_goes_on(scene: Scene, tmp_path: Path) -> None:
     path = Path(shutil.copytree(scene.killed, tmp_path / "store"))
     (path / "store.db-wal").unlink()
@@ -345,6 +381,50 @@ def test_an_encrypted_store_is_repaired_too(
         assert store.restore("one")[1] in known.values()
         assert 7 == len(store.restart("one", agent=keeper))
     assert not holdfast.plan_repair(tmp_path, key=key).is_needed
+
+
+@holdfast.step
+def noise(turn: int) -> str:
+    return random.Random(turn).randbytes(2000).hex()  # noqa: S311 bytes that do not shrink
+
+
+@holdfast.agent
+def noisy(run: holdfast.Run, turns: int) -> int:
+    for turn in run.turns():
+        run.state["noise"] = noise(turn)
+        if turn == turns:
+            return turn
+    raise AssertionError
+
+
+@pytest.mark.parametrize("key", ["", "env:HOLDFAST_TEST_KEY"])
+def test_packs_beside_one_with_an_unreadable_page_are_kept_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str
+) -> None:
+    monkeypatch.setenv("HOLDFAST_TEST_KEY", "6b656c70" * 8)
+    with holdfast.open(tmp_path, key=key) as store:
+        store.run(noisy, 60, id="one")
+        points = [point.id for point in store.checkpoints("one", every_turn=True)]
+    with closing(sqlite3.connect(tmp_path / "store.db")) as link:
+        (before,), (_, _, body) = (
+            link.execute("SELECT id FROM pack ORDER BY id").fetchone(),
+            link.execute("SELECT * FROM pack ORDER BY id LIMIT 1 OFFSET 1").fetchone(),
+        )
+    database = (tmp_path / "store.db").read_bytes()
+    page = database.index(body[9000:9064]) // 4096 * 4096
+    with (tmp_path / "store.db").open("r+b") as file:
+        file.seek(page)
+        file.write(bytes(4096))
+
+    plan = holdfast.plan_repair(tmp_path, key=key or None)
+    plan.apply()
+
+    assert not holdfast.plan_repair(tmp_path, key=key or None).is_needed
+    with closing(sqlite3.connect(tmp_path / "store.db")) as link:
+        assert [(before,)] == link.execute("SELECT min(id) FROM pack").fetchall()
+    with holdfast.open(tmp_path, key=key) as store:
+        kept = [point.id for point in store.checkpoints("one", every_turn=True)]
+        assert points[:10] == kept[:10]
 
 
 def test_a_repair_keeps_the_index_of_effects_that_forks_and_children_share(tmp_path: Path) -> None:

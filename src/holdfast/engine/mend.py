@@ -5,7 +5,7 @@ with the effects that are known and what the open turn had recorded. Where effec
 happened of which nothing is known any more, the run does not go on by itself: a person restarts it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -95,7 +95,7 @@ class Mender:
             good = self._good(Run(row=row, body=body), head)
             act = "cut" if good is None else "carried"
             self._add(tail, Run(row=row, body=body), head, line, good)
-            unsure, done = _unsure(patient, head, good), _done(head, good)
+            unsure, done = _unsure(patient, head, good, every), _done(head, good)
             if (unsure or done) and not isinstance(tail.last, Finished | Failed):
                 tail.add([self._stop(body.id, unsure, done)], tail.base)
         last = tail.last or head.kept[-1].row.entries[-1]
@@ -310,8 +310,11 @@ def _by(mark: Mark, life: int) -> Mark:
     return replace(mark, life=life)
 
 
-def _unsure(patient: Patient, head: Sifted, good: Point | None) -> list[str]:
-    """Effects of which it is not known any more whether they were done."""
+def _unsure(patient: Patient, head: Sifted, good: Point | None, every: Container[int]) -> list[str]:
+    """Effects of which it is not known any more whether they were done.
+
+    `every` are the branches that are kept: what is indexed in another is lost with it.
+    """
     lost = [each.lost for each in patient.branches]
     read = {placed.id: placed for placed in head.rest}
     names = []
@@ -319,7 +322,11 @@ def _unsure(patient: Patient, head: Sifted, good: Point | None) -> list[str]:
         known = {each.key for each in _entries(head) if isinstance(each, Happened | Declined)}
         intended = [each for each in _entries(head) if isinstance(each, Intended)]
         names = [_told(each) for each in intended if each.key not in known]
-    hidden = {id_ for id_ in patient.indexed if any(id_ in ids for ids in lost) and id_ not in read}
+    hidden = {
+        id_
+        for id_ in patient.indexed
+        if id_ not in read and (branch_of(id_) not in every or any(id_ in ids for ids in lost))
+    }
     names += ["one that cannot be read"] * len(hidden)
     names += ["any in rows that are gone"] * bool(patient.gone)
     if any(each.lost and is_ledger(each) for each in patient.branches):

@@ -197,6 +197,7 @@ class _Assessor:
         self._reader = Reader(opened.records, seals, self._chunks)
         self._seals = seals
         self._listed = {row.no: row for row in salvage.branches() if type(row.no) is int}
+        self._there = {*self._listed, *salvage.rooted()}
         self._missing = opened.records.missing()
         points = Points(self._reader, opened.path)
         holder = Holder(pid=os.getpid(), host=os.uname().nodename, since=clock.now())
@@ -209,7 +210,7 @@ class _Assessor:
         claims = [each for row in unsure if (each := _claim(row, self._seals)) is not None]
         taken: dict[int, list[Sifted | Stray]] = {}
         sieve = Sieve(self._chunks, self._salvage)
-        self._loose = loose = {*self._listed, *self._salvage.rooted()}
+        self._loose = loose = set(self._there)
         numbers = sorted({*self._runs, *self._owners()})
         for is_last in (False, True):
             if is_last and not loose:
@@ -253,7 +254,7 @@ class _Assessor:
     def _branches_of(self, no: int) -> set[int]:
         mine = {row.no for row in self._listed.values() if row.run == no}
         run = self._runs.get(no)
-        return mine | ({run.head} if run is not None and run.head in self._listed else set())
+        return mine | ({run.head} if run is not None and run.head in self._there else set())
 
     def _is_of(self, run: int, branch: int) -> bool:
         """Whether a branch that no run keeps says that it was this one's."""

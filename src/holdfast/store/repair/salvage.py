@@ -57,16 +57,10 @@ class Salvage:
 
     def rows(self, branch: int) -> dict[int, JournalRow]:
         """The rows of a branch by their ids, loose or out of packs that can be opened."""
-        first, last = row_id(branch, 0), row_id(branch + 1, 0) - 1
-        was_torn, self.is_torn = self.is_torn, False
-        packed = self._around("id, first, body", "pack", first, last)
-        loose = self._around("id, mac, body", "j", first, last)
-        if self.is_torn:
-            self._probe(first, packed, loose)
-        self.is_torn |= was_torn
+        packed, loose = self._of_branch(branch)
         found: dict[int, JournalRow] = {}
         for id_, start, body in packed.values():
-            with contextlib.suppress(Damaged, TypeError, ValueError):
+            with contextlib.suppress(Damaged, TypeError, ValueError, *UNREADABLE):
                 rows = self.packer.unpack(start, id_, body, Around(self._link, start))
                 found.update((row.id, row) for row in rows)
         for id_, mac, body in loose.values():
@@ -75,17 +69,27 @@ class Salvage:
 
     def packs(self, branch: int) -> dict[int, tuple[int, bytes]]:
         """First row and body of each sound pack of a branch, by the id of its last row."""
-        first, last = row_id(branch, 0), row_id(branch + 1, 0) - 1
-        found = self._around("id, first, body", "pack", first, last)
+        packed, _ = self._of_branch(branch)
         return {
             id_: (start, body)
-            for id_, start, body in found.values()
+            for id_, start, body in packed.values()
             if self._is_sound(id_, start, body)
         }
 
+    def _of_branch(self, branch: int) -> tuple[dict[int, Row], dict[int, Row]]:
+        """The packs of a branch and its loose rows, by their ids."""
+        first, last = row_id(branch, 0), row_id(branch + 1, 0) - 1
+        was_torn, self.is_torn = self.is_torn, False
+        packed = self._around("id, first, body", "pack", first, last)
+        loose = self._around("id, mac, body", "j", first, last)
+        if self.is_torn:
+            self._probe(first, packed, loose)
+        self.is_torn |= was_torn
+        return packed, loose
+
     def _is_sound(self, last: int, first: int, body: bytes) -> bool:
         """Whether what a pack holds beside its rows is as it was written."""
-        with contextlib.suppress(Damaged, TypeError, ValueError):
+        with contextlib.suppress(Damaged, TypeError, ValueError, *UNREADABLE):
             self.packer.beside(first, last, body, Around(self._link, first))
             return True
         return False
@@ -131,13 +135,20 @@ class Salvage:
             sql = (
                 f"SELECT {columns} FROM {table} WHERE {key} BETWEEN ? AND ? ORDER BY {key} {order}"  # noqa: S608 our own names
             )
+            low, high = first, last
             try:
                 for row in self._link.execute(sql, (first, last)):
                     if row[0] in found:
                         break
                     found[row[0]] = row
+                    low, high = (row[0] + 1, last) if order == "ASC" else (first, row[0] - 1)
                 else:
                     break  # All of them were read.
             except UNREADABLE:
                 self.is_torn = True
+                # The module reads one row ahead: the last good one went down with the bad one.
+                with contextlib.suppress(*UNREADABLE, TypeError):
+                    found.update(
+                        (row[0], row) for row in self._link.execute(f"{sql} LIMIT 1", (low, high))
+                    )
         return dict(sorted(found.items()))
