@@ -146,3 +146,39 @@ def test_a_dataclass_may_become_a_model_and_a_model_a_dataclass(
         kept = store.restore(RUN)[1]["purse"]
     assert {"price", "notes"} == kept.keys() - {"__pydantic_fields_set__"}
     assert (order[1] is Wide) == ("__pydantic_fields_set__" in kept)
+
+
+def declared(version: int) -> Any:
+    """The class of an argument as it was in that version."""
+    fields = [("cents", int)] if version > 1 else [("price", float)]
+    cls = dataclasses.make_dataclass("Order", fields, namespace={"__module__": __name__})
+    return holdfast.register(cls, name="order of a run", version=version)
+
+
+@holdfast.migrate("order of a run", from_=1, to=2)
+def order_in_cents(fields: dict[str, Any]) -> dict[str, Any]:
+    return {"cents": round(fields["price"] * 100)}
+
+
+def test_a_run_whose_argument_was_migrated_since_goes_on_when_it_is_asked_with_the_same(
+    stage: Stage,
+) -> None:
+    left = [True]
+
+    @holdfast.agent
+    def buyer(run: holdfast.Run, order: Any, times: int = 1) -> Any:
+        for turn in run.turns():
+            if turn == 2 and left.pop():
+                raise Crash
+            if turn == 3:
+                return order.cents * times
+        raise AssertionError
+
+    stage.die(buyer, declared(1)(1.5))
+    left[:] = [False]
+    order = declared(2)
+
+    assert isinstance(stage.fault(buyer, order(151)), holdfast.AgentMismatch)
+    assert isinstance(stage.fault(buyer, order(150), 2), holdfast.AgentMismatch)
+    assert 150 == stage.live(buyer, order(150))
+    assert 150 == stage.live(buyer, order(150))

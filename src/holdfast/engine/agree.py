@@ -40,6 +40,8 @@ def agree(reader: Reader, order: Order, found: Run) -> Given:
             return order.args, dict(order.kwargs)
     args, kwargs = _pair(reader.value(started.args))
     if order.args or order.kwargs:
+        if _is_migrated(agent.shape, (args, kwargs), started, question):
+            return order.args, dict(order.kwargs)
         meant = _completed(agent.shape, (args, kwargs), order, started)
         if meant is None or not _fits(agent.shape.question((), meant), started):
             asked = show(agent.name, question.asked)
@@ -64,6 +66,17 @@ def with_defaults(shape: Shape, order: Order, bound: Mapping[str, Any]) -> dict[
     given = shape.given(order.args, order.kwargs)
     missing = {} if given is None else {n: bound[n] for n in bound if n not in given}
     return missing | dict(order.kwargs)
+
+
+def _is_migrated(shape: Shape, recorded: Given, started: Started, question: Question) -> bool:
+    """Whether what was recorded is what is asked, once it passed the migrations of its classes."""
+    given, names = shape.given(*recorded), {each.name for each in started.asked}
+    if given is None or not given.keys() == names == {each.name for each in question.asked}:
+        return False  # Else a default of today would have a say.
+    try:
+        return shape.question(*recorded).digest == question.digest
+    except TypeError:  # The agent does not take them any more.
+        return False
 
 
 def _completed(
