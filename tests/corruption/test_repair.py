@@ -397,6 +397,35 @@ def noisy(run: holdfast.Run, turns: int) -> int:
     raise AssertionError
 
 
+@holdfast.agent
+def laden(run: holdfast.Run, turns: int) -> int:
+    run.state["large"] = ""
+    for turn in run.turns():
+        run.state["noise"] = noise(turn)
+        if turn == 2:
+            run.state["large"] = noise(turn) * 100
+        if turn == turns:
+            return turn
+    raise AssertionError
+
+
+def test_a_run_of_which_nothing_restores_any_more_says_so(tmp_path: Path) -> None:
+    with holdfast.open(tmp_path) as store:
+        store.run(laden, 60, id="one")
+        assert store.gc(holdfast.Retention(last=2)).rows
+    newest_object(tmp_path).unlink()
+
+    holdfast.plan_repair(tmp_path).apply()
+
+    assert not holdfast.plan_repair(tmp_path).is_needed
+    with holdfast.open(tmp_path) as store:
+        assert [] == store.checkpoints("one", every_turn=True)
+        found = store.get("one")
+    assert holdfast.Status.FAILED is found.status
+    assert "nothing is left that it could go on from" in str(found.error)
+    assert "holdfast restart" not in str(found.error)
+
+
 @pytest.mark.parametrize("key", ["", "env:HOLDFAST_TEST_KEY"])
 def test_packs_beside_one_with_an_unreadable_page_are_kept_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str

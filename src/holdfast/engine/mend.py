@@ -16,6 +16,7 @@ from holdfast.engine.good import newest_good
 from holdfast.engine.outside import is_outside
 from holdfast.engine.points import Points
 from holdfast.engine.question import show
+from holdfast.engine.restore import is_pruned
 from holdfast.errors import Damaged, NotStorable
 from holdfast.model.branches import RolledBack, Undoing
 from holdfast.model.ids import Point, branch_of, ranges
@@ -96,8 +97,9 @@ class Mender:
             act = "cut" if good is None else "carried"
             self._add(tail, Run(row=row, body=body), head, line, good)
             unsure, done = _unsure(patient, head, good, every), _done(head, good)
-            if (unsure or done) and not isinstance(tail.last, Finished | Failed):
-                tail.add([self._stop(body.id, unsure, done)], tail.base)
+            is_over = good is None and not _goes_on(line)
+            if (unsure or done or is_over) and not isinstance(tail.last, Finished | Failed):
+                tail.add([self._stop(body.id, unsure, done, is_over=is_over)], tail.base)
         last = tail.last or head.kept[-1].row.entries[-1]
         body = _as_told_by(last, body)
         fate = fate_of(patient, body, act, [*line, *tail.placed], (unsure, done))
@@ -201,14 +203,15 @@ class Mender:
         ended = replace(entry, delta=None, mark=entry.mark and _by(entry.mark, life))
         return [ended, Based(entry.turn, entry.loop + entry.is_loop_over, state, [])]
 
-    def _stop(self, run: str, unsure: list[str], done: list[str]) -> Failed:
+    def _stop(self, run: str, unsure: list[str], done: list[str], *, is_over: bool) -> Failed:
         told = {"these effects were done after what is left": done}
         told["of these effects it is not known whether they are done"] = unsure
         parts = [f"{what}: {', '.join(names)}" for what, names in told.items() if names]
-        message = (
-            f"repaired; {'; '.join(parts)}; "
-            f"look, then `holdfast restart {run}` goes on and may do them again"
-        )
+        if is_over:
+            parts.append("nothing is left that it could go on from: begin it anew under another id")
+        else:
+            parts.append(f"look, then `holdfast restart {run}` goes on and may do them again")
+        message = f"repaired; {'; '.join(parts)}"
         return Failed(self._now, str(Status.FAILED), Error("holdfast", "Repaired", message))
 
 
@@ -284,6 +287,13 @@ def _line(head: Sifted, every: dict[int, Sifted]) -> list[Placed]:
         if not each.branch.parent:
             return line
         each, end = every[each.branch.parent], each.branch.at
+
+
+def _goes_on(line: Sequence[Placed]) -> bool:
+    """Whether garbage collection has left what a restart needs of a line of history."""
+    base = line[-1].row.base if line else -1
+    start = next((n for n, placed in enumerate(line) if placed.id == base), 0)
+    return not any(is_pruned(placed.row) for placed in line[start:])
 
 
 def _open_turn(rest: Sequence[Placed], good: Point) -> list[tuple[Point, Entry]]:
