@@ -62,6 +62,19 @@ def mortal(run: holdfast.Run, place: str, dies_at: list[int]) -> list[int]:
     return [*run.state["seen"]]
 
 
+@holdfast.agent(
+    checkpoint=holdfast.every(turns=1), sla=holdfast.SLA(turn_usd=0.2, recovery_budget=0.5)
+)
+def thrifty(run: holdfast.Run, place: str) -> int:
+    for turn in run.turns():
+        think(place, turn)
+        if is_first(place, f"died-{turn}"):
+            os.kill(os.getpid(), signal.SIGKILL)
+        if turn == 4:
+            break
+    return turn
+
+
 @holdfast.agent
 def flaky(run: holdfast.Run, place: str, times: int) -> str:
     for turn in run.turns():

@@ -56,6 +56,15 @@ def test_a_run_whose_process_is_killed_goes_on(
     assert [("supervise", "crash", "restart")] * 2 == decisions(stage)
 
 
+def test_the_budget_is_for_all_recoveries_of_a_run_however_far_it_gets_between_them(
+    stage: Stage, agents: ModuleType, tmp_path: Path
+) -> None:
+    with pytest.raises(holdfast.Escalated, match=r"\$0\.40 of \$0\.50 is spent"):
+        supervise(stage, agents.thrifty, str(tmp_path), spare=False)
+
+    assert ["restart", "restart", "escalate"] == [action for _, _, action in decisions(stage)]
+
+
 def test_an_asynchronous_agent_goes_on_too(
     stage: Stage, agents: ModuleType, tmp_path: Path
 ) -> None:

@@ -1,6 +1,8 @@
 """What is decided about a run that failed: its incident, the situation, and the verdict."""
 
-from collections.abc import Callable, Iterable, Sequence
+import contextlib
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 import msgspec
@@ -9,22 +11,24 @@ from holdfast.clock import Clock
 from holdfast.engine.care import Care
 from holdfast.engine.history import seen_in
 from holdfast.engine.incident import GONE, Incident, incident_of
-from holdfast.errors import HoldfastError, UsageError
+from holdfast.errors import Damaged, HoldfastError, UsageError
 from holdfast.model.branches import RolledBack
 from holdfast.model.decision import Decision
 from holdfast.model.failure import Ended, Failure, FailureKind
 from holdfast.model.ids import point_id
 from holdfast.model.journal import (
     Answer,
+    Decided,
     Happened,
     Kept,
     Raised,
     Saved,
     TurnEnded,
 )
+from holdfast.model.limits import SLA
 from holdfast.policy.classify import classify
 from holdfast.policy.decide import Place, Situation, decide
-from holdfast.store.reader import Placed, Reader
+from holdfast.store.reader import Placed, Reader, first_row
 from holdfast.store.reader import Run as StoredRun
 
 Standing: TypeAlias = Callable[[StoredRun, str], int]
@@ -106,7 +110,7 @@ class Judge:
             repeats=repeats,
             recoveries=len(found.ends),
             rollbacks=_rollbacks(rows, failure),
-            spent_usd=0.0 if care.sla is None else (care.sla.turn_usd or 0.0) * len(found.ends),
+            spent_usd=self._spent_usd(run, care.sla, len(found.ends)),
             is_held=is_held,
             verified=newest,
             earlier=further,
@@ -114,6 +118,26 @@ class Judge:
             seen=seen_in(self._reader, run, is_wide=care.sla is not None),
             chance=care.chance.random(),
         )
+
+    def _spent_usd(self, run: StoredRun, sla: SLA | None, ends: int) -> float:
+        """What recoveries of the run have cost so far, on all of its branches.
+
+        That is what supervisors did; from this point, each life that was begun again, by whomever.
+        """
+        if sla is None or sla.turn_usd is None:
+            return 0.0
+        done = () if sla.recovery_budget is None else self._recoveries(run)
+        paid_usd = math.fsum(each.decision.cost_usd or 0.0 for each in done)
+        return max(paid_usd, sla.turn_usd * ends)
+
+    def _recoveries(self, run: StoredRun) -> Iterator[Decided]:
+        """What was decided and carried out; a run's own decision is only what it would do."""
+        for branch in self._reader.branches(run):
+            rows = self._reader.rows(branch.no, first_row(branch), self._reader.end(branch.no))
+            with contextlib.suppress(Damaged):  # What cannot be read is not counted.
+                for entry in (entry for placed in rows for entry in placed.row.entries):
+                    if isinstance(entry, Decided) and entry.by != "run":
+                        yield entry
 
     def _places(self, run: StoredRun, rows: Sequence[Placed]) -> tuple[Place | None, Place | None]:
         """The newest checkpoint that can be gone back to, and the newest that drops something."""
