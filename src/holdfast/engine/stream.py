@@ -12,6 +12,7 @@ nothing that it would be given again.
 import inspect
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, TypeVar, cast
 
 import msgspec
@@ -271,7 +272,8 @@ class Flow:
         ticket = self._session.queue()
         failpoint.reach("stream.recording")
         if ticket is not None and self._session.pacer.waits_for(ticket):
-            yield Commit(self._here, ticket)
+            with self._unless_cut_off():
+                yield Commit(self._here, ticket)
         failpoint.reach("stream.recorded")
         self._session.pacer.after_call()
 
@@ -282,9 +284,21 @@ class Flow:
         ticket = self._session.queue()
         failpoint.reach("stream.ending")
         if ticket is not None and self._session.pacer.waits_for(ticket):
-            yield Commit(self._here, ticket)
+            with self._unless_cut_off():
+                yield Commit(self._here, ticket)
         failpoint.reach("stream.ended")
+        self._session.book.received(self.call.scope)
         self._session.pacer.after_call()
+
+    @contextmanager
+    def _unless_cut_off(self) -> Iterator[None]:
+        """Who is cancelled while a record is written goes on without the stream, as anywhere."""
+        try:
+            yield
+        except BaseException as error:
+            if is_cancelled(error):
+                self._failed(error)
+            raise
 
     def _failed(self, error: BaseException) -> None:
         """What it raised is recorded with whatever the run does next, after what it gave."""
@@ -292,9 +306,7 @@ class Flow:
         if session.stopped is not None:
             return
         if isinstance(error, Exception) or (is_cancelled(error) and not self.call.is_side):
-            self.is_over = True
-            if self in session.streams:
-                session.streams.remove(self)
+            self._close()
             self.spill()
             took_s = session.clock.monotonic() - self._began
             session.raised(self.call, error, took_s, self._spec.step.raises)
@@ -303,7 +315,6 @@ class Flow:
         self.is_over = True
         if self in self._session.streams:
             self._session.streams.remove(self)
-        self._session.book.received(self.call.scope)
 
     def leave(self) -> None:
         """The agent goes on without the rest."""
@@ -312,6 +323,7 @@ class Flow:
             return
         is_new = self in session.streams
         self._close()
+        session.book.received(self.call.scope)
         self._again.clear()
         if is_new:
             self.spill(LEFT)
