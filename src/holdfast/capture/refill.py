@@ -1,9 +1,10 @@
 """A state made to hold again what it held before, inside its own containers where they stand."""
 
+from itertools import takewhile
 from typing import Any
 
 from holdfast.capture.digest import digest
-from holdfast.capture.fixed import Value
+from holdfast.capture.fixed import BASIC, Value
 from holdfast.capture.node import KINDS, TRACKED
 
 
@@ -28,22 +29,23 @@ class _Refill:
         else:
             kept = [*now[: len(before)], *[None] * (len(before) - len(now))]
             items = [self._item(*pair) for pair in zip(kept, before, strict=True)]
-            if len(now) != len(items) or any(map(_differ, now, items)):
-                now[:] = items
+            start = sum(1 for _ in takewhile(_are_one, zip(now, items, strict=False)))
+            if start < max(len(now), len(items)):
+                now[start:] = items[start:]
 
     def _fill_dict(self, now: Value, before: dict[Any, Any]) -> None:
         items = {key: self._item(now.get(key), value) for key, value in before.items()}
         if [*map(_exactly, now)] != [*map(_exactly, before)]:
             now.clear()
         for key, item in items.items():
-            if key not in now or _differ(now[key], item):
+            if key not in now or now[key] is not item:
                 now[key] = item
 
     def _item(self, now: Value, before: Value) -> Value:
         """What is to stand in a place again: what stands there now, if it can."""
         kind = type(before)
         if kind not in TRACKED:
-            return now if type(now) is kind and digest(now) == digest(before) else before
+            return now if _is_equal(now, before) else before
         known = self._made.get(id(before))
         if known is None:
             is_free = KINDS.get(type(now)) is kind and id(now) not in self._used
@@ -52,8 +54,16 @@ class _Refill:
         return known
 
 
-def _differ(now: object, item: object) -> bool:
-    return now is not item
+def _are_one(pair: tuple[object, object]) -> bool:
+    return pair[0] is pair[1]
+
+
+def _is_equal(now: object, before: object) -> bool:
+    if type(now) is not type(before):
+        return False
+    if type(now) in BASIC and type(now) is not float:
+        return now == before
+    return digest(now) == digest(before)
 
 
 def _exactly(key: object) -> tuple[type, object]:
