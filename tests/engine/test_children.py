@@ -587,3 +587,25 @@ def test_the_id_of_a_run_that_is_no_child_of_it_is_refused(stage: Stage, world: 
 
     with pytest.raises(holdfast.UsageError, match="is no child of run"):
         stage.live(parent)
+
+
+def test_a_child_that_is_asked_for_under_another_id_is_told_by_its_ids(stage: Stage) -> None:
+    ids = ["one", "two"]
+
+    @holdfast.agent
+    def kid(run: holdfast.Run, n: int) -> str:  # noqa: ARG001 asked for by the parent
+        return run.id
+
+    @holdfast.agent
+    def parent(run: holdfast.Run) -> str:
+        run.child(kid, 1, id=ids[0])
+        raise RuntimeError
+
+    stage.fault(parent)
+    ids.reverse()
+
+    with stage.open() as store, pytest.raises(holdfast.Diverged) as caught:
+        store.restart(RUN, agent=parent)
+
+    assert "kid(n=1, id='one')" in str(caught.value)
+    assert "kid(n=1, id='two')" in str(caught.value)

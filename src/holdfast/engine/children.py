@@ -41,7 +41,7 @@ from holdfast.errors import (
 )
 from holdfast.model.decision import Action
 from holdfast.model.ids import branch_of, point_id
-from holdfast.model.journal import Call, Raised, Spawned
+from holdfast.model.journal import Asked, Call, Raised, Spawned
 from holdfast.model.run import Origin
 from holdfast.ondemand import OnDemand
 
@@ -155,9 +155,12 @@ def _together(found: Sequence[Any], *, returns_errors: bool) -> list[Any]:
 def _asked(here: Frame, asked: Wanted) -> _Child:
     """Which child of the run this is, and what the journal holds of it."""
     question = asked.agent.shape.question(asked.args, asked.kwargs)
-    whole = hashlib.sha256(question.digest + (asked.id or "").encode()).digest()
+    id_ = (asked.id or "").encode()
+    whole = hashlib.sha256(question.digest + id_).digest()
+    named = [Asked("id", repr(asked.id), hashlib.sha256(id_).digest()[:4])] if id_ else []
     name = f"child {asked.agent.name}"
-    bound = Question(name, whole[: len(question.digest)], question.asked, question.bound)
+    told = [*question.asked, *named]
+    bound = Question(name, whole[: len(question.digest)], told, question.bound)
     call, record = here.session.ask(bound, here)
     return _Child(wanted=asked, here=here, call=call, record=record)
 
