@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 import holdfast
+from holdfast import failpoint
 from holdfast.engine.cancel import children_of
 from holdfast.engine.handle import Store
 from holdfast.policy.retention import Retention
@@ -158,6 +159,27 @@ def test_a_run_and_its_children_go_together(store: Store) -> None:
         assert {"last"} == names(store)
         assert not gone.passed_over
         assert verify(store.opened, deep=True).is_whole
+
+
+@pytest.mark.parametrize("point", ["gc.deleting", "gc.deleted"])
+def test_a_collection_that_is_killed_leaves_a_whole_family_or_none_of_it(
+    store: Store, point: str
+) -> None:
+    with store:
+        store.run(parent, id="p")
+        store.run(other, id="last")
+        before = names(store)
+        failpoint.arm(point, die)
+        with pytest.raises(Crash):
+            store.gc(LAST)
+        failpoint.disarm()
+
+        assert names(store) == (before if point == "gc.deleting" else {"last"})
+        assert verify(store.opened, deep=True).is_whole
+
+
+def die() -> None:
+    raise Crash
 
 
 def test_children_without_effects_go_by_the_rules(store: Store) -> None:

@@ -423,7 +423,7 @@ def test_nothing_goes_of_a_run_that_somebody_took_up_since_it_was_judged(store: 
         assert other.opened.leases.take(run.row.no)  # To roll it back, say, or to fork it.
         fate = next(iter(store.plan_gc(ALL_GO).runs))
         assert "a process works on it" in fate.why
-        assert not runs.remove(opened, run)
+        assert not runs.remove(opened, [run])
         assert 0 == collector.collect().rows
         assert [] == whole.collect().runs
         other.opened.leases.give(run.row.no)

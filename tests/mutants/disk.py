@@ -150,7 +150,7 @@ DISK = [
         "gc without second mark",
         "a run is removed while somebody holds it",
         f"{RETAIN}test_nothing_goes_of_a_run_that_somebody_took_up_since_it_was_judged",
-        (GC_RUNS, "if own is None or opened.leases.is_held(row.no):", "if own is None:"),
+        (GC_RUNS, "if found is None or opened.leases.is_held(row.no):", "if found is None:"),
     ),
     mutant(
         "gc without second mark",

@@ -130,12 +130,9 @@ class Collector:
         judged = self._judge_runs()
         gone: list[str] = []
         passed: list[str] = []
-        by_number = {run.row.no: run for run in self._runs}
-        for run in reversed(self._runs):  # What a run grew from, or began it, is older.
-            if not judged[run.body.id].is_kept:
-                owner = by_number.get(run.ledger) if run.ledger != run.row.no else None
-                is_gone = runs.remove(self._opened, run, owner=owner)
-                (gone if is_gone else passed).append(run.body.id)
+        for family in self._families(judged):
+            is_gone = runs.remove(self._opened, family)
+            (gone if is_gone else passed).extend(run.body.id for run in family)
         count = 0
         for (place, branch), ids in steadily(self._idle_rows).items():
             owner = self._runs[place]
@@ -149,8 +146,22 @@ class Collector:
             space.give_back(self._opened)
         parts = self._opened.objects.sweep(self._now - PART_S)
         return Collected(
-            runs=gone[::-1], rows=count, values=len(removed), passed_over=passed, parts=parts
+            runs=[run for run in judged if run in gone],
+            rows=count,
+            values=len(removed),
+            passed_over=passed,
+            parts=parts,
         )
+
+    def _families(self, judged: Mapping[str, Fate]) -> list[list[Run]]:
+        """The runs that go, newest first; with the owner of a ledger all that share it."""
+        going = [run for run in reversed(self._runs) if not judged[run.body.id].is_kept]
+        owners = {run.row.no for run in going}
+        families: dict[int, list[Run]] = {}
+        for run in going:  # What a run grew from, or began it, is older.
+            key = run.ledger if run.ledger in owners else run.row.no
+            families.setdefault(key, []).append(run)
+        return list(families.values())
 
     def _forget_gone(self) -> None:
         """Leave out runs that were removed since they were read, by this collection or another."""

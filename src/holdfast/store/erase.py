@@ -31,7 +31,7 @@ def erase(opened: Opened, id_: str, grave: Grave, *, with_forks: bool = False) -
     doomed = to_erase(opened, id_, with_forks=with_forks)
     erased: list[str] = []
     for each in doomed:
-        if not opened.leases.is_held(each.row.no) and remove(opened, each, grave):
+        if not opened.leases.is_held(each.row.no) and remove(opened, [each], grave):
             erased.append(each.body.id)
         elif not is_gone(opened.reader, each):  # Else garbage collection removed it just now.
             raise _held(each)

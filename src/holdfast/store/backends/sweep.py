@@ -1,7 +1,8 @@
 """What is taken out of the database: a run with all that is its own, or what rows of it held."""
 
 import sqlite3
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Mapping, Sequence
+from itertools import chain
 
 from holdfast import failpoint
 from holdfast.errors import Damaged
@@ -61,21 +62,27 @@ def size(link: sqlite3.Connection, no: int) -> int:
     return total
 
 
-def branches(link: sqlite3.Connection, no: int, epoch: int) -> list[int] | None:
+def branches(
+    link: sqlite3.Connection, no: int, epoch: int, *, beside: Sequence[int] = ()
+) -> list[int] | None:
     """The branches of a run that may go; None at another epoch, or while others need it.
 
-    Those are forks that grew from it, and children whose effects stand in its ledger.
+    Those are forks that grew from it, and children whose effects stand in its ledger, but for the
+    runs that go `beside` it.
     """
     if epoch_of(link, no) != epoch:
         return None
     own = [each[0] for each in catalog.branches(link, no)]
+    going = ",".join(map(str, {no, *beside}))
     grown = link.execute(
-        "SELECT 1 FROM branch WHERE run<>? AND parent IN (SELECT no FROM branch WHERE run=?)",
-        (no, no),
+        f"SELECT 1 FROM branch WHERE run NOT IN ({going}) "  # noqa: S608 numbers
+        "AND parent IN (SELECT no FROM branch WHERE run=?)",
+        (no,),
     ).fetchone()
     shared = link.execute(
-        "SELECT 1 FROM effect WHERE run=? AND id >> 32 NOT IN (SELECT no FROM branch WHERE run=?)",
-        (no, no),
+        "SELECT 1 FROM effect WHERE run=? "  # noqa: S608 numbers
+        f"AND id >> 32 NOT IN (SELECT no FROM branch WHERE run IN ({going}))",
+        (no,),
     ).fetchone()
     return None if grown or shared else own
 
@@ -119,32 +126,39 @@ def users(link: sqlite3.Connection, branch: int) -> list[int]:
 
 
 def remove(
-    link: sqlite3.Connection, no: int, own: list[int], note: tuple[str, bytes] | None = None
+    link: sqlite3.Connection,
+    doomed: Mapping[int, list[int]],
+    notes: Sequence[tuple[str, bytes]] = (),
 ) -> None:
-    """Delete a run with its branches, rows, packs and index entries, in one transaction.
+    """Delete runs, each with its branches, their rows, packs and index entries, in one transaction.
 
-    With a `note` the store remembers that under its key.
+    The store remembers the `notes` under their keys.
     """
     failpoint.reach("gc.deleting")
     with transaction(link):
-        for branch in own:
-            low, high = row_id(branch, 0), row_id(branch + 1, 0) - 1
-            link.execute("DELETE FROM j WHERE id BETWEEN ? AND ?", (low, high))
-            link.execute("DELETE FROM pack WHERE id BETWEEN ? AND ?", (low, high))
-            link.execute("DELETE FROM meta WHERE key=?", (pruned_key(branch),))
-        link.execute("DELETE FROM branch WHERE run=?", (no,))
-        link.execute("DELETE FROM effect WHERE run=?", (no,))
-        marks = ",".join("?" * len(own))  # In the ledger of the run it was forked from.
-        link.execute(f"DELETE FROM effect WHERE id >> 32 IN ({marks})", own)  # noqa: S608 marks
-        link.execute("DELETE FROM run WHERE no=?", (no,))
-        if link.execute("SELECT 1 FROM sqlite_master WHERE name='key'").fetchone():
-            link.execute("DELETE FROM key WHERE no=?", (no,))
+        for no, own in doomed.items():
+            _delete(link, no, own)
         runs, lines = floor(link)
-        numbers = max(runs, no), max([lines, *own])
+        numbers = max([runs, *doomed]), max([lines, *chain.from_iterable(doomed.values())])
         value = b"".join(number.to_bytes(8, "big") for number in numbers)
-        for row in ((FLOOR, value), *([] if note is None else [note])):
+        for row in ((FLOOR, value), *notes):
             link.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", row)
     failpoint.reach("gc.deleted")
+
+
+def _delete(link: sqlite3.Connection, no: int, own: list[int]) -> None:
+    for branch in own:
+        low, high = row_id(branch, 0), row_id(branch + 1, 0) - 1
+        link.execute("DELETE FROM j WHERE id BETWEEN ? AND ?", (low, high))
+        link.execute("DELETE FROM pack WHERE id BETWEEN ? AND ?", (low, high))
+        link.execute("DELETE FROM meta WHERE key=?", (pruned_key(branch),))
+    link.execute("DELETE FROM branch WHERE run=?", (no,))
+    link.execute("DELETE FROM effect WHERE run=?", (no,))
+    marks = ",".join("?" * len(own))  # In the ledger of the run it was forked from.
+    link.execute(f"DELETE FROM effect WHERE id >> 32 IN ({marks})", own)  # noqa: S608 marks
+    link.execute("DELETE FROM run WHERE no=?", (no,))
+    if link.execute("SELECT 1 FROM sqlite_master WHERE name='key'").fetchone():
+        link.execute("DELETE FROM key WHERE no=?", (no,))
 
 
 def prune(
