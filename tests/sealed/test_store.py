@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import holdfast
-from holdfast.errors import Damaged, KeyNeeded, NotEncrypted, WrongKey
+from holdfast.errors import Damaged, KeyNeeded, NotEncrypted, UsageError, WrongKey
 from holdfast.report.sizes import entries
 from holdfast.store.codec.frame import is_sealed
 from tests.sealed import kit
@@ -194,3 +194,40 @@ def _read_all(path: Path, key: object) -> None:
     with holdfast.open(path, key=key or "") as store:  # type: ignore[arg-type]
         for run in store.runs():
             store.restore(run.id)
+
+
+def test_a_child_process_finds_the_key_file_wherever_the_program_has_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    Path("store.key").touch(mode=0o600)
+    Path("store.key").write_text("5e" * 32)
+    monkeypatch.setenv("HOLDFAST_KEY", "file:store.key")
+
+    with (
+        holdfast.open("given", key="file:store.key") as given,
+        holdfast.open("environment") as environment,
+    ):
+        monkeypatch.chdir("elsewhere")
+
+        expected = f"file:{tmp_path / 'store.key'}"
+        assert [expected, expected] == [given.terms().key, environment.terms().key]
+
+
+def test_what_a_child_process_cannot_come_by_is_refused_before_one_is_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOLDFAST_PASSPHRASE", "eight characters and more")
+    with (
+        holdfast.open(tmp_path / "typed", key="passphrase") as typed,
+        holdfast.open(tmp_path / "object", key=kit.KEY) as object_,
+    ):
+        assert "passphrase" == typed.terms().key
+        monkeypatch.delenv("HOLDFAST_PASSPHRASE")
+
+        with pytest.raises(UsageError, match=r"set .HOLDFAST_PASSPHRASE"):
+            typed.supervise(kit.keeper, "word", id="run")
+        with pytest.raises(UsageError, match="as text"):
+            object_.supervise(kit.keeper, "word", id="run")
+        assert [] == typed.runs()

@@ -19,6 +19,8 @@ else:
 
 DIRECTORY = ".holdfast"
 KEY = "HOLDFAST_KEY"
+FILE, TYPED = "file:", "passphrase"
+"""Keys that mean something else in a child process: by its directory, by its terminal."""
 NOTIFY = "HOLDFAST_NOTIFY_"
 CHECKPOINT = "HOLDFAST_CHECKPOINT"
 SNAPSHOT = "HOLDFAST_SNAPSHOT"
@@ -38,6 +40,25 @@ def given_key(key: "str | KeyProvider | None" = None) -> "KeyProvider | None":
         if isinstance(asked, str)
         else asked
     )
+
+
+def lasting_key(key: "str | KeyProvider | None") -> "str | KeyProvider | None":
+    """The given key as it is told later: a file is found wherever the program has gone by then."""
+    asked = os.environ.get(KEY) if key is None else key
+    if isinstance(asked, str) and asked.startswith(FILE):
+        return f"{FILE}{Path(asked.removeprefix(FILE)).expanduser().absolute()}"
+    return asked
+
+
+def told_key(key: "str | KeyProvider | None") -> str | None:
+    """The key as a child process is told of it; `UsageError` where it could not come by it."""
+    if key is not None and not isinstance(key, str):
+        msg = "a child process needs the key as text: open the store with key='env:NAME' or so"
+        raise UsageError(msg)
+    if key == TYPED and not os.environ.get(spec.PASSPHRASE):
+        msg = f"a child process cannot ask for the passphrase: set ${spec.PASSPHRASE}"
+        raise UsageError(msg)
+    return key
 
 
 def given_pace(

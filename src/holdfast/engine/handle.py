@@ -13,7 +13,15 @@ from holdfast.clock import Clock, SystemClock
 from holdfast.engine import agents, context
 from holdfast.engine.agents import Agent
 from holdfast.engine.errand import Errand, Go
-from holdfast.engine.given import given_key, given_notify, given_pace, open_path, refuse_other
+from holdfast.engine.given import (
+    given_key,
+    given_notify,
+    given_pace,
+    lasting_key,
+    open_path,
+    refuse_other,
+    told_key,
+)
 from holdfast.engine.life import Lives
 from holdfast.engine.naming import run_id
 from holdfast.engine.order import Order
@@ -104,7 +112,7 @@ def open(  # noqa: A001 the public name is holdfast.open
             pace=pace,
             is_checked=is_checked,
             notify=asked,
-            key=key,
+            key=lasting_key(key),
             retention=retention,
         )
     except BaseException:
@@ -289,12 +297,9 @@ class Store(Verbs):
 
     def terms(self, *, stall: float | str | None = None, **more: Any) -> "supervising.Terms":  # noqa: ANN401 fields of Terms
         """How runs of this handle are supervised."""
-        if self._key is not None and not isinstance(self._key, str):
-            msg = "a child process needs the key as text: open the store with key='env:NAME' or so"
-            raise UsageError(msg)
         return supervising.Terms(
             stall_s=limit_of(stall, "stall"),
-            key=self._key,
+            key=told_key(self._key),
             environment=self._names,
             pace=self._pace,
             **more,
