@@ -318,6 +318,38 @@ def test_a_call_that_a_timeout_cut_off_is_not_asked_again_on_replay(
     assert ["slow", "quick"] == world.asked
 
 
+def test_a_timeout_around_several_calls_is_waited_for_as_long_as_all_of_them_took(
+    stage: Stage, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.engine.call.LINGER_S", 0.3)
+    is_dying = True
+
+    @holdfast.step
+    async def chat(what: str, wait_s: float = 0.0) -> str:
+        world.ask(what)
+        await asyncio.sleep(wait_s)
+        return what
+
+    @holdfast.agent
+    async def agent(run: holdfast.Run) -> str:
+        try:
+            async with asyncio.timeout(0.6):
+                await chat("long", 0.5)
+                said = await chat("slow", 60)
+        except TimeoutError:
+            said = await chat("quick")
+        if is_dying:
+            raise Crash
+        return said
+
+    stage.die(agent)
+    is_dying = False
+
+    assert "quick" == stage.live(agent)
+    assert world.asked[-1] == "quick"
+    assert [] == world.repeated
+
+
 def test_code_that_no_longer_has_the_timeout_is_told_so(
     stage: Stage, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

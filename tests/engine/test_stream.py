@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 import holdfast
-from holdfast import failpoint
 from holdfast.clock import SystemClock
 from holdfast.engine.given import given_key
 from holdfast.engine.stream import SPILL_S
@@ -303,47 +302,6 @@ def test_a_stream_in_a_variable_is_left_when_it_is_closed(stage: Stage) -> None:
     assert [] == stage.live(agent)
     assert [WORDS[4]] == done
     assert [(1, 1, "")] * 5 + [(1, 0, "left")] == parts(stage)
-
-
-@pytest.mark.parametrize("point", ["stream.recording", "stream.ending"])
-def test_a_timeout_that_comes_while_a_record_is_written_ends_the_stream_too(
-    stage: Stage, model: Model, point: str
-) -> None:
-    is_dying = True
-
-    @holdfast.effect
-    async def send(text: str) -> str:
-        return text
-
-    @holdfast.agent
-    async def agent(run: holdfast.Run) -> str:
-        task = asyncio.current_task()
-        assert task is not None
-
-        def cut() -> None:
-            task.cancel()
-
-        if is_dying:
-            failpoint.arm(point, cut)
-        else:
-            asyncio.get_running_loop().call_soon(cut)
-        stream = run.stream(model.ago_on, "hello", every=4)
-        try:
-            async for _ in stream:
-                pass
-        except asyncio.CancelledError:
-            failpoint.disarm()
-            task.uncancel()
-        sent = await send("sorry")  # `StreamOpen` as long as the stream is not over.
-        if is_dying:
-            raise Crash
-        return sent
-
-    stage.die(agent)
-    is_dying = False
-
-    assert "sorry" == stage.live(agent)
-    assert [0] == model.calls
 
 
 def test_an_asynchronous_stream_is_closed_alike(stage: Stage) -> None:

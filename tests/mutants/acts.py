@@ -21,8 +21,9 @@ ACTS = [
         (
             EFFECT,
             (
-                "    try:\n        yield Commit(deed.here, ticket)\n    except BaseException:\n"
-                "        _not_begun(deed, how)\n        raise\n"
+                "    try:\n        yield Commit(deed.here, ticket, begins=True)\n"
+                "    except BaseException as cut:\n        _not_begun(deed, how, cut)\n"
+                "        raise\n"
             ),
             "",
         ),

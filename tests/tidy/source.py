@@ -21,7 +21,7 @@ DURABLE_SQL = r"COMMIT|VACUUM|PRAGMA wal_checkpoint.*"
 # Functions that do one such act for their callers, around whose calls the crash points stand.
 HANDS = (
     "engine/drive.py:drive",
-    "engine/drive.py:adrive",
+    "engine/drive.py:_acommit",
     "store/backends/connection.py:transaction",
     "store/backends/sqlite.py:_do",
     "store/committer.py:finish",

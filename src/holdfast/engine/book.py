@@ -12,7 +12,7 @@ import msgspec
 
 from holdfast.engine.bare import bare
 from holdfast.engine.question import Question, show
-from holdfast.engine.reading import Key, Reading, Record
+from holdfast.engine.reading import Key, Reading, Record, took_s
 from holdfast.errors import Diverged
 from holdfast.model.journal import Call, Scope
 from holdfast.store.reader import Placed
@@ -37,6 +37,7 @@ class Book:
         self.attempts: dict[Key, int] = {}
         self.loops_left: dict[int, tuple[int, int]] = {}
         self.own = self.all = self.sides = 0
+        self.spared_s = 0.0
 
     def load(self, outside: Iterable[Placed], rows: Iterable[Placed]) -> None:
         """Take in what the journal holds: of finished turns only what stands outside turns."""
@@ -82,6 +83,8 @@ class Book:
                     self._check(desk, call)
             if record is None and self._standing and self._standing.get(same):
                 record = self._standing[same].pop(0)
+            if record is not None:
+                self.spared_s += took_s(record)
             desk.asked[same] = ordinal + 1
             self.all += 1
             self.sides += is_side

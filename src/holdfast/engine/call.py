@@ -1,19 +1,19 @@
 """A step: the recorded answer, or a new one that is recorded before it is returned."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from typing import Any, NoReturn
 
 import msgspec
 
 from holdfast import failpoint
 from holdfast.engine.book import place
-from holdfast.engine.drive import Commit, Invoke, Linger, Recorded, Rest
+from holdfast.engine.drive import Commit, Invoke, Linger, Recorded, Rest, Wait
 from holdfast.engine.faults import is_cancelled, is_cut, to_exception
 from holdfast.engine.patience import Tries
 from holdfast.engine.question import Shape, show
 from holdfast.engine.session import Frame, Session
 from holdfast.errors import Diverged, UsageError
-from holdfast.model.journal import Raised, Usage
+from holdfast.model.journal import Call, Raised, Usage
 from holdfast.model.limits import Retry
 from holdfast.policy.usage import fault_of, usage_of
 from holdfast.store.codec.veil import redact
@@ -47,6 +47,7 @@ def ask(spec: StepSpec, here: Frame, args: tuple[Any, ...], kwargs: Mapping[str,
 
     frame = Frame(session, spec.shape.name, call)
     tries = None if spec.retry is None else Tries(session, call, spec.retry)
+    asked_at = clock.monotonic()
     while True:
         began = clock.monotonic()
         try:
@@ -66,10 +67,13 @@ def ask(spec: StepSpec, here: Frame, args: tuple[Any, ...], kwargs: Mapping[str,
                     session.raised(call, error, took_s, spec.raises)
                     raise
             else:
-                if is_cancelled(error) and not call.is_side:
-                    session.raised(call, error, took_s, spec.raises)
+                cut_off(session, call, error, clock.monotonic() - asked_at)
                 raise
-        yield Rest(here, wait_s)
+        try:
+            yield Rest(here, wait_s)
+        except BaseException as error:
+            cut_off(session, call, error, clock.monotonic() - asked_at)
+            raise
     failpoint.reach("step.recording")
     if session.pacer.waits_for(ticket):
         yield Commit(here, ticket)
@@ -83,18 +87,32 @@ def _refuse(session: Session, fault: UsageError) -> NoReturn:
     raise session.stop(fault)
 
 
+def cut_off(session: Session, call: Call, error: BaseException, took_s: float) -> None:
+    """Note that a cancellation cut a call off: where the code goes on, it goes on without it."""
+    if is_cancelled(error) and not call.is_side and session.stopped is None:
+        session.raised(call, error, took_s, ())
+
+
 def raise_again(spec: StepSpec, here: Frame, raised: Raised) -> Recorded:
     """The error that the run went past; of a call that was cut off, the wait for that."""
     session = here.session
     session.book.received(raised.call.scope)
     if is_cut(raised.error):
-        yield Linger(here, 2 * raised.took_s + LINGER_S)
-        recorded = f"{show(raised.call.name, raised.call.asked)}, cut off by a timeout"
-        where = place(raised.call.scope)
-        raise session.stop(Diverged(session.id, where, recorded, "the same without the timeout"))
+        yield from cut_off_again(here, raised.call, raised.took_s)
     error = to_exception(raised.error, spec.raises)
     session.mark(error, raised)
     raise error
+
+
+def cut_off_again(here: Frame, call: Call, took_s: float) -> Generator[Wait, Any, NoReturn]:
+    """Wait for the timeout that cut a call off in another life.
+
+    It may have begun before calls that this life need not wait for.
+    """
+    yield Linger(here, here.session.book.spared_s + took_s + LINGER_S)
+    recorded = f"{show(call.name, call.asked)}, cut off by a timeout"
+    now = "the same without the timeout"
+    raise here.session.stop(Diverged(here.session.id, place(call.scope), recorded, now))
 
 
 def read_usage(

@@ -20,7 +20,7 @@ from holdfast import failpoint
 from holdfast.capture.tracked import inside
 from holdfast.engine import context
 from holdfast.engine.agents import Agent
-from holdfast.engine.call import StepSpec, raise_again
+from holdfast.engine.call import StepSpec, cut_off, raise_again
 from holdfast.engine.drive import Commit, Invoke, Recorded, Rest, adrive, drive
 from holdfast.engine.incident import last_decision
 from holdfast.engine.line import is_loop_running
@@ -182,15 +182,29 @@ def _carry(host: Host, each: _Child, held_s: float) -> Recorded:
             return (yield from raise_again(spec, each.here, entry))
         return session.replay(each.record)
     session.refuse_if_stopped()  # It may have waited for its turn while the run was cancelled.
-    origin = yield from _spawn(each, entry)
     began = session.clock.monotonic()
+    try:
+        value = yield from _through(host, each, held_s)
+    except BaseException as error:
+        cut_off(session, call, error, session.clock.monotonic() - began)
+        raise
+    answer, ticket = session.answer(call, value, session.clock.monotonic() - began, None)
+    failpoint.reach("child.recording")
+    yield Commit(each.here, ticket)
+    failpoint.reach("child.recorded")
+    return answer
+
+
+def _through(host: Host, each: _Child, held_s: float) -> Recorded:
+    """The child carried to its end, as often as its own rules restart it."""
+    session, call, began = each.here.session, each.call, each.here.session.clock.monotonic()
+    origin = yield from _spawn(each)
     order = _order(each, origin)
     frame = Frame(session, call.name, call)
     carry = _abare if is_loop_running() else _bare
     while True:
         try:
-            value = yield Invoke(frame, carry, (host, order), {})
-            break
+            return (yield Invoke(frame, carry, (host, order), {}))
         except RunHeld:
             yield Rest(each.here, held_s)  # Another process goes on with it: wait for its end.
         except (RunFailed, Escalated, Cancelled) as error:
@@ -201,23 +215,18 @@ def _carry(host: Host, each: _Child, held_s: float) -> Recorded:
             order = replace(order, is_restart=True)
         except RunStopped as error:
             raise session.stop(error) from None  # For a person; the parent waits with it.
-    answer, ticket = session.answer(call, value, session.clock.monotonic() - began, None)
-    failpoint.reach("child.recording")
-    yield Commit(each.here, ticket)
-    failpoint.reach("child.recorded")
-    return answer
 
 
-def _spawn(each: _Child, entry: object) -> Recorded:
+def _spawn(each: _Child) -> Recorded:
     """Record that the child begins, durably, before it does; where that stands is its origin."""
-    session = each.here.session
+    session, entry = each.here.session, each.record and each.record.entry
     if isinstance(entry, Spawned) and _is_own(each):
         assert each.record is not None
         return _origin(each, entry.id, (each.record.row, each.record.index))
     id_ = each.wanted.id or _id(each)
     row, index, ticket = session.record(Spawned(each.call, id_, session.clock.now()))
     failpoint.reach("child.beginning")
-    yield Commit(each.here, ticket)
+    yield Commit(each.here, ticket, begins=True)
     failpoint.reach("child.begun")
     return _origin(each, id_, (row, index))
 

@@ -4,6 +4,7 @@ A recorded call is written once, as a generator that yields what has to be waite
 drivers below do the waiting; what is thrown while waiting is thrown into the generator.
 """
 
+import functools
 from collections.abc import Callable, Generator, Mapping
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from holdfast.capture.tracked import inside
-from holdfast.engine import context, interpose
+from holdfast.engine import context, interpose, owed
 from holdfast.engine.session import Frame
 from holdfast.engine.timed import Limit, awithin, within
 from holdfast.errors import UsageError
@@ -37,10 +38,14 @@ class Invoke(msgspec.Struct, frozen=True):
 
 
 class Commit(msgspec.Struct, frozen=True):
-    """Wait until a queued row is durable."""
+    """Wait until a queued row is durable.
+
+    Where it holds an answer, a cancellation waits for that; what it begins can still be left.
+    """
 
     frame: Frame
     ticket: Ticket
+    begins: bool = False
 
 
 class Linger(msgspec.Struct, frozen=True):
@@ -139,9 +144,11 @@ async def adrive(recorded: Recorded) -> Any:  # noqa: ANN401 see drive
                 result = None
                 match wait:
                     case Invoke():
+                        if not wait.frame.is_effect:  # Of an effect, before its intent stood.
+                            await owed.collect()
                         result = await _ainvoke(wait)
                     case Commit():
-                        await wait.frame.session.writer.afinish(wait.ticket)
+                        await _acommit(wait)
                     case Linger():
                         await asyncio.sleep(wait.wait_s_max)
                     case Rest():
@@ -153,6 +160,15 @@ async def adrive(recorded: Recorded) -> Any:  # noqa: ANN401 see drive
                 wait = recorded.send(result)
     except StopIteration as done:
         return done.value
+
+
+async def _acommit(wait: Commit) -> None:
+    finish = functools.partial(wait.frame.session.writer.afinish, wait.ticket)
+    if wait.begins:
+        await owed.collect()
+        await finish()
+    else:
+        await owed.to_the_end(finish)
 
 
 async def _ainvoke(wait: Invoke) -> object:

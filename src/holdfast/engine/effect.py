@@ -10,12 +10,12 @@ from holdfast import failpoint
 from holdfast.engine import context
 from holdfast.engine.approve import Approve, approval
 from holdfast.engine.bare import bare, bare_meaning
-from holdfast.engine.call import UsageFn, read_usage
+from holdfast.engine.call import UsageFn, cut_off_again, read_usage
 from holdfast.engine.drive import PAUSE_S, Commit, Invoke, Recorded, Rest
-from holdfast.engine.faults import is_broken, to_error, to_exception
+from holdfast.engine.faults import is_broken, is_cancelled, is_cut, to_error, to_exception
 from holdfast.engine.fence import Look
 from holdfast.engine.intent import Aim, meaning
-from holdfast.engine.outcomes import ELSEWHERE
+from holdfast.engine.outcomes import ELSEWHERE, is_elsewhere
 from holdfast.engine.patience import Tries
 from holdfast.engine.question import KEY, Question, Shape, show
 from holdfast.engine.reading import Record
@@ -81,7 +81,7 @@ def perform(
         granted = approval(spec.approve, here, question, (args, kwargs), is_done=is_done)
     call, record = session.ask(question, here)
     look: Look | None = None
-    if record is None or _is_elsewhere(record):
+    if record is None or is_elsewhere(record.outcome):
         yield from _let_siblings_ask(here, call)
         look = _look(spec, here, question, record)
         found = look.aim
@@ -92,6 +92,8 @@ def perform(
         return session.give(record.outcome.value, record.row, record.index)
     elif isinstance(record.outcome, Declined) and record.outcome.error is not None:
         session.book.received(call.scope)
+        if is_cut(record.outcome.error):
+            yield from cut_off_again(here, call, record.outcome.took_s)
         raise to_exception(record.outcome.error, spec.not_done)
     else:
         found = _recorded_aim(spec, record, question)
@@ -115,11 +117,6 @@ def perform(
     if record is not None and record.outcome is None:
         return (yield from _settle(deed, None))
     return (yield from _attempt(deed, "call"))
-
-
-def _is_elsewhere(record: Record) -> bool:
-    """Whether another line of history began the effect; this one has to look what became of it."""
-    return isinstance(record.outcome, Declined) and record.outcome.how == ELSEWHERE
 
 
 def _is_meant(spec: EffectSpec, here: Frame, question: Question) -> bool:
@@ -230,9 +227,9 @@ def _attempt(deed: _Deed, how: str) -> Recorded:
     session.doing[deed.aim.key] = deed.call
     failpoint.reach("effect.intending", deed.call)
     try:
-        yield Commit(deed.here, ticket)
-    except BaseException:
-        _not_begun(deed, how)
+        yield Commit(deed.here, ticket, begins=True)
+    except BaseException as cut:
+        _not_begun(deed, how, cut)
         raise
     failpoint.reach("effect.intended", deed.call)
     if deed.look is not None and session.fence.has_changed(deed.look):
@@ -263,7 +260,11 @@ def _not_done(deed: _Deed, error: Exception, took_s: float, how: str) -> Recorde
         yield from _declined(deed, error, took_s, how)
         raise error
     yield from _declined(deed, None, took_s, how)
-    yield Rest(deed.here, wait_s)
+    try:
+        yield Rest(deed.here, wait_s)
+    except BaseException as cut:
+        _not_begun(deed, "call", cut, took_s)
+        raise
     return (yield from _attempt(deed, "call"))
 
 
@@ -308,6 +309,9 @@ def _probe(deed: _Deed, error: Exception | None) -> Recorded:
     except Exception as unknown:
         why = f"its probe raised {type(unknown).__name__}: {unknown}"
         raise _doubt(deed, why) from unknown
+    except BaseException as cut:
+        _doubt(deed, f"{type(cut).__name__} cut its probe off")
+        raise
     failpoint.reach("effect.probed")
     took_s = session.clock.monotonic() - began
     if found is not None:
@@ -363,15 +367,18 @@ def _overtaken(deed: _Deed) -> Exception:
     return session.stop(Blocked(session.id, asked, deed.aim.key, "an effect", how))
 
 
-def _not_begun(deed: _Deed, how: str) -> None:
-    """The wait for the intent was cut off, so the call was never made.
+def _not_begun(deed: _Deed, how: str, cut: BaseException, took_s: float = 0.0) -> None:
+    """A wait before the call was cut off, so it was not made; a cancellation is what came of it.
 
     Nothing more is known of an effect that was tried before.
     """
-    session = deed.here.session
+    session, call = deed.here.session, deed.call
     session.doing.pop(deed.aim.key, None)
     if how == "call":
-        session.pend(Declined(deed.call, deed.aim.key, None, session.clock.now(), 0.0, how))
+        error = to_error(cut) if is_cancelled(cut) and not call.is_side else None
+        session.pend(Declined(call, deed.aim.key, error, session.clock.now(), took_s, how))
+        if error is not None:
+            session.received(call, None)
 
 
 def _doubt(deed: _Deed, why: str) -> Exception:

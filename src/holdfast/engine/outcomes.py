@@ -148,7 +148,7 @@ class Fates:
         A run that was told that it was not done may have tried it again since. Of one run the
         newest epoch counts, of several the clock.
         """
-        known = [word for word in words if not _is_elsewhere(word.outcome)] or words
+        known = [word for word in words if not is_elsewhere(word.outcome)] or words
         newest: dict[int, _Word] = {}
         for word in known:
             owner = self.reader.owner(word.branch).row.no
@@ -173,5 +173,6 @@ class Fates:
         return (placed for placed in self.reader.some(rows) if placed.id in rows)
 
 
-def _is_elsewhere(said: Outcome | None) -> bool:
+def is_elsewhere(said: Outcome | None) -> bool:
+    """Whether another line of history began the effect; this one has to look what became of it."""
     return isinstance(said, Declined) and said.how == ELSEWHERE

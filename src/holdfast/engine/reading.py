@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 import msgspec
+from msgspec.structs import replace
 
 from holdfast.engine.faults import is_cut
 from holdfast.model.journal import (
@@ -29,6 +30,7 @@ from holdfast.model.journal import (
     Streamed,
     TurnEnded,
 )
+from holdfast.model.parts import Error
 from holdfast.model.run import Status
 from holdfast.store.reader import Placed
 
@@ -182,11 +184,15 @@ class Reading:
 
     def end_life(self) -> None:
         """The process that wrote so far is gone: an error it did not go past is no answer."""
-        raised = [record for record in self.kept.values() if isinstance(record.entry, Raised)]
+        raised = [record for record in self.kept.values() if _error_of(record) is not None]
         for record in raised:
             record.is_past = record.is_past or (not record.is_end and self._is_past(record))
         for record in raised:
-            if not record.is_past and isinstance(record.entry, Raised):
+            if record.is_past:
+                continue
+            if isinstance(record.outcome, Declined):
+                record.outcome = replace(record.outcome, error=None)
+            elif isinstance(record.entry, Raised):
                 key = key_of(record.call)
                 self.attempts[key] = record.entry.attempt
                 del self.kept[key]
@@ -202,8 +208,8 @@ class Reading:
         Of a call that was cut off only the agent's own code can say that it went on without it.
         """
         call, at = raised.call, (raised.row, raised.index)
-        assert isinstance(raised.entry, Raised)
-        only_own = is_cut(raised.entry.error)
+        error = _error_of(raised)
+        only_own = error is not None and is_cut(error)
         return any(
             (r.row, r.index) > at
             and not (only_own and r.call.is_side)
@@ -214,3 +220,18 @@ class Reading:
             )
             for r in self.kept.values()
         )
+
+
+def _error_of(record: Record) -> Error | None:
+    """The error that a call raised; of an effect, the cancellation before it was begun."""
+    if isinstance(record.entry, Raised):
+        return record.entry.error
+    error = record.outcome.error if isinstance(record.outcome, Declined) else None
+    return error if error is not None and is_cut(error) else None
+
+
+def took_s(record: Record) -> float:
+    """How long the call took when it was made."""
+    if record.outcome is not None:
+        return record.outcome.took_s
+    return record.entry.took_s if isinstance(record.entry, Answer | Raised | Streamed) else 0.0

@@ -12,7 +12,6 @@ nothing that it would be given again.
 import inspect
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import contextmanager
 from typing import Any, TypeVar, cast
 
 import msgspec
@@ -154,7 +153,11 @@ class Flow:
                 if wait_s is None:
                     self._failed(error)
                     raise
-            yield Rest(self._here, wait_s)
+            try:
+                yield Rest(self._here, wait_s)
+            except BaseException as error:
+                self._failed(error)
+                raise
         if item is END:
             yield from self._end()
         elif is_full:
@@ -272,8 +275,7 @@ class Flow:
         ticket = self._session.queue()
         failpoint.reach("stream.recording")
         if ticket is not None and self._session.pacer.waits_for(ticket):
-            with self._unless_cut_off():
-                yield Commit(self._here, ticket)
+            yield Commit(self._here, ticket)
         failpoint.reach("stream.recorded")
         self._session.pacer.after_call()
 
@@ -284,21 +286,10 @@ class Flow:
         ticket = self._session.queue()
         failpoint.reach("stream.ending")
         if ticket is not None and self._session.pacer.waits_for(ticket):
-            with self._unless_cut_off():
-                yield Commit(self._here, ticket)
+            yield Commit(self._here, ticket)
         failpoint.reach("stream.ended")
         self._session.book.received(self.call.scope)
         self._session.pacer.after_call()
-
-    @contextmanager
-    def _unless_cut_off(self) -> Iterator[None]:
-        """Who is cancelled while a record is written goes on without the stream, as anywhere."""
-        try:
-            yield
-        except BaseException as error:
-            if is_cancelled(error):
-                self._failed(error)
-            raise
 
     def _failed(self, error: BaseException) -> None:
         """What it raised is recorded with whatever the run does next, after what it gave."""
