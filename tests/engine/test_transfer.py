@@ -189,7 +189,10 @@ def test_a_store_of_an_older_holdfast_takes_no_run_that_names_leaves(
     carried = parcel(stage.path), parcel(stage.path, "plain")
     holdfast.open(tmp_path / "old").close()
     with contextlib.closing(sqlite3.connect(tmp_path / "old" / "store.db")) as link, link:
-        link.execute("UPDATE meta SET value=CAST('values' AS BLOB) WHERE key='incompat'")
+        link.execute(
+            "UPDATE meta SET value=CAST(replace(CAST(value AS TEXT), 'leaves ', '') AS BLOB) "
+            "WHERE key='incompat'"
+        )
 
     with opened(tmp_path / "old") as found:
         with pytest.raises(holdfast.UsageError, match="import it into a new store"):
