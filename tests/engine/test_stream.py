@@ -247,6 +247,31 @@ def test_no_effect_is_done_on_a_partial_answer(stage: Stage, model: Model) -> No
     assert [] == done
 
 
+def test_no_child_is_begun_on_a_partial_answer(stage: Stage, model: Model) -> None:
+    done: list[str] = []
+
+    @holdfast.effect
+    def pay(word: str) -> None:
+        done.append(word)
+
+    @holdfast.agent
+    def payer(_run: holdfast.Run, word: str) -> None:
+        pay(word)
+
+    @holdfast.agent
+    def agent(run: holdfast.Run) -> None:
+        for word in run.stream(model.anew, "hello"):
+            with pytest.raises(holdfast.StreamOpen, match=r"^child .*payer was called while"):
+                run.child(payer, word)
+            with pytest.raises(holdfast.StreamOpen):
+                run.children([(payer, word)])
+        run.child(payer, word)
+
+    stage.live(agent)
+
+    assert [WORDS[-1]] == done
+
+
 def test_an_effect_is_done_once_the_answer_is_final_or_left(stage: Stage, model: Model) -> None:
     done: list[str] = []
 

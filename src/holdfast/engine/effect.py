@@ -73,7 +73,7 @@ def perform(
     """Do the effect once: whatever a crash cuts off is found in doubt."""
     session = here.session
     for stream in session.streams:
-        stream.refuse_effect(spec.shape.name)
+        stream.refuse_deed(f"effect {spec.shape.name}")
     question = spec.shape.question(args, kwargs)
     granted = None
     if spec.approve is not None:

@@ -53,5 +53,5 @@ class Flowing(Protocol):
     def is_old(self, now: float) -> bool:
         """Whether items wait for a record too long."""
 
-    def refuse_effect(self, effect: str) -> None:
-        """Raise where the code that reads the stream calls an effect."""
+    def refuse_deed(self, deed: str) -> None:
+        """Raise where the code that reads the stream calls an effect or begins a child."""

@@ -320,10 +320,10 @@ class Flow:
             self.spill(LEFT)
             left.note(session, self)
 
-    def refuse_effect(self, effect: str) -> None:
+    def refuse_deed(self, deed: str) -> None:
         """Whoever reads a stream does nothing for good before its answer is final."""
         if not self.is_over and self._owner == present():
-            raise StreamOpen(effect, self.call.name)
+            raise StreamOpen(deed, self.call.name)
 
 
 class Stream(Iterator[T]):

@@ -11,7 +11,7 @@ HoldfastError
 │   ├── ChangedOutside         a value was changed through a name the state does not see
 │   ├── RestoreFailed          an attached object could not be filled from its section
 │   ├── StateReplaced          `run.state` was assigned or deleted
-│   ├── StreamOpen             an effect while the code that calls it reads an unfinished answer
+│   ├── StreamOpen             an effect or child while its caller reads an unfinished answer
 │   ├── StreamReset            a stream that is being read was begun anew
 │   ├── UnknownStream          the run has no stream of that name
 │   ├── UnknownAgent           no agent of that name in the modules the operator named

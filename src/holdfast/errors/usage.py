@@ -61,18 +61,18 @@ class StateReplaced(UsageError, AttributeError):
 
 
 class StreamOpen(UsageError):
-    """An effect was called by code that reads a stream which is not over."""
+    """An effect or a child was called by code that reads a stream which is not over."""
 
     remedy = (
         "read the stream to its end first, since a partial answer is none; or leave it: `close()`"
     )
 
-    def __init__(self, effect: str, stream: str) -> None:
-        super().__init__(effect, stream)
-        self.effect, self.stream = effect, stream
+    def __init__(self, deed: str, stream: str) -> None:
+        super().__init__(deed, stream)
+        self.deed, self.stream = deed, stream
 
     def __str__(self) -> str:
-        return f"effect {self.effect} was called while stream {self.stream} is open; {self.remedy}"
+        return f"{self.deed} was called while stream {self.stream} is open; {self.remedy}"
 
 
 class StreamReset(UsageError):
