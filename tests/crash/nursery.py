@@ -49,6 +49,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     """Failpoints whose reaching is counted, into the file `COUNTED`."""
     stall_s: float = 8.0
     retries: int = 0
+    durability: str | None = None
     file_bytes_max: int = 0
     """No file may grow beyond this; 0 is no limit."""
 
@@ -109,7 +110,9 @@ def live(order: Order) -> int:
     agents.outside.place = place
     agents.outside.note("life")
     try:
-        with holdfast.open(place / STORE, stall=order.stall_s) as store:
+        with holdfast.open(
+            place / STORE, stall=order.stall_s, durability=order.durability
+        ) as store:
             if store.runs(status=holdfast.Status.IN_DOUBT):
                 _resolve(store)
             answers = _carry_out(store, order)

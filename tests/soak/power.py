@@ -3,10 +3,12 @@
 Agents run under strace; behind every call, the files are put together as a power cut may leave
 them, strictly by POSIX or as ext4 does it, and opened with the library: it opens, verifies, holds
 every answer that was handed out by then, and the intent of every effect that was done by then.
+Of a run that does not wait for the disk it may lack the newest steps, without a gap before them.
 """
 
 import contextlib
 import hashlib
+import operator
 import random
 import sqlite3
 import tempfile
@@ -19,6 +21,7 @@ import msgspec
 
 from holdfast.clock import SystemClock
 from holdfast.errors import HoldfastError
+from holdfast.model.cadence import ASYNC, BOUNDED, DURABLE
 from holdfast.store.backends.heads import HeadNote
 from holdfast.store.inside import values_of
 from holdfast.store.open import Opened, open_store
@@ -30,12 +33,30 @@ from tests.soak.disk import Disk, State
 from tests.soak.part import FOLDER, Outcome, Part, Trial, main, memory
 from tests.soak.trace import Act, record
 
-WORKLOADS = tuple(name for name in AGENTS if name not in ("threads", "idle", "cancelled", "gated"))
+NAMES = tuple(name for name in AGENTS if name not in ("threads", "idle", "cancelled", "gated"))
+IN_ORDER = tuple(name for name in NAMES if name != "gathered")
+"""Agents that are handed their answers in the order of the records."""
+WORKLOADS = (
+    *((name, DURABLE) for name in NAMES),
+    *((name, durability) for durability in (BOUNDED, ASYNC) for name in IN_ORDER),
+)
 SLICES = 8
 """A trial looks at one call in so many."""
 STORE = "store/"
 IGNORED = ("store/store.db-shm", "store/beats", "store/leases")
 """Made anew by whoever opens the store, or never read after a restart of the machine."""
+
+
+OUTCOMES = ("pay", "book", "mail", "ask")
+"""What is handed out only when it is on the disk, however hasty the run: effects, and words."""
+
+
+@dataclass(frozen=True)
+class Handed:
+    """An answer that the agent has; `is_outcome` where it was waited for."""
+
+    token: str
+    is_outcome: bool
 
 
 @dataclass(frozen=True)
@@ -152,15 +173,15 @@ def _tokens(value: object) -> Iterator[str]:
 class Replay:
     """One recorded life and its crashes."""
 
-    def __init__(self, acts: list[Act], lab: Lab) -> None:
-        self._acts, self._lab = acts, lab
+    def __init__(self, acts: list[Act], lab: Lab, *, is_lazy: bool) -> None:
+        self._acts, self._lab, self._is_lazy = acts, lab, is_lazy
 
     def look(
         self, chance: random.Random, *, is_strict: bool, slice_: int, is_drawn: bool
     ) -> Outcome:
         """The states behind one call in `SLICES`."""
         found, disk = Outcome(), Disk(is_strict=is_strict)
-        handed: set[str] = set()
+        handed: list[Handed] = []
         done: set[str] = set()
         before = self._lab.opened
         for number, act in enumerate(self._acts):
@@ -174,13 +195,24 @@ class Replay:
             for state in disk.states(chance, is_drawn=is_drawn):
                 found.counts["states"] += 1
                 held = self._lab.look(state)
-                if fault := held.fault or _lost(held, handed, done):
+                if fault := held.fault or self._lost(held, handed, done):
                     found.findings.append(f"after call {number} ({act.kind} {act.path}): {fault}")
         found.counts["read in full"] += self._lab.opened - before
         return found
 
+    def _lost(self, held: Held, handed: list[Handed], done: set[str]) -> str:
+        lost = [each.token not in held.tokens for each in handed]
+        waited = [not self._is_lazy or each.is_outcome for each in handed]
+        if any(map(operator.and_, lost, waited)):
+            return f"{sum(lost)} answers were handed out and are lost"
+        if lost != sorted(lost):
+            return f"{sum(lost)} answers are lost, and not the newest ones"
+        if done - held.keys:
+            return f"{len(done - held.keys)} effects were done and nothing of them is recorded"
+        return ""
 
-def _hear(act: Act, handed: set[str], done: set[str]) -> None:
+
+def _hear(act: Act, handed: list[Handed], done: set[str]) -> None:
     """Take note of what the world saw up to here."""
     if act.kind != "write":
         return
@@ -190,24 +222,16 @@ def _hear(act: Act, handed: set[str], done: set[str]) -> None:
             # The key of an undoing is a hash of what is recorded; P3 looks at those.
             done.update({kind} if " undo " not in what else ())
         elif kind == "got" and not what.startswith(WITHOUT_TOKEN):
-            handed.add(token)
+            handed.append(Handed(token, is_outcome=what.startswith(OUTCOMES)))
 
 
-def _lost(held: Held, handed: set[str], done: set[str]) -> str:
-    if handed - held.tokens:
-        return f"{len(handed - held.tokens)} answers were handed out and are lost"
-    if done - held.keys:
-        return f"{len(done - held.keys)} effects were done and nothing of them is recorded"
-    return ""
-
-
-def recorded(name: str, folder: Path) -> list[Act]:
+def recorded(name: str, durability: str, folder: Path) -> list[Act]:
     """The trace of an agent, made once: what it drew by chance stays the same."""
-    file = folder / f"{name}.trace"
+    file = folder / f"{name}-{durability}.trace"
     if file.exists():
         return msgspec.msgpack.decode(file.read_bytes(), type=list[Act])
     with tempfile.TemporaryDirectory(dir=memory()) as place:
-        acts = record(["-m", "tests.soak.recorded", name, place], Path(place), "traced")
+        acts = record(["-m", "tests.soak.recorded", name, place, durability], Path(place), "traced")
     folder.mkdir(parents=True, exist_ok=True)
     file.write_bytes(msgspec.msgpack.encode(acts))
     return acts
@@ -218,16 +242,17 @@ def trials(seed: str, folder: Path = FOLDER / "traces") -> Iterator[Trial]:
     """Each workload, strictly and as on ext4, slice by slice; then drawn states without end."""
     with tempfile.TemporaryDirectory(dir=memory()) as name:
         lab = Lab(Path(name))
-        replays: dict[str, Replay] = {}
+        replays: dict[tuple[str, str], Replay] = {}
 
         def trial(number: int) -> Outcome:
             round_, at = divmod(number, len(WORKLOADS))
-            agent = WORKLOADS[at]
-            if agent not in replays:
-                replays[agent] = Replay(recorded(agent, folder), lab)
+            workload = agent, durability = WORKLOADS[at]
+            if workload not in replays:
+                acts = recorded(agent, durability, folder)
+                replays[workload] = Replay(acts, lab, is_lazy=durability != DURABLE)
             pass_, rest = divmod(round_, 2 * SLICES)
             chance = random.Random(f"{seed} {number}")  # noqa: S311 a seed, not a secret
-            return replays[agent].look(
+            return replays[workload].look(
                 chance, is_strict=rest % 2 == 0, slice_=rest // 2, is_drawn=pass_ > 0
             )
 

@@ -1,6 +1,7 @@
-"""One life of an agent in a small store, to be traced: `python -m tests.soak.recorded AGENT PLACE`.
+"""One life of an agent in a small store, to be traced: `python -m tests.soak.recorded`.
 
-Everything is loaded and done once elsewhere before the life begins, so that the trace is short.
+It takes the agent, the place and the durability. Everything is loaded and done once elsewhere
+before the life begins, so that the trace is short.
 """
 
 import sys
@@ -14,11 +15,11 @@ from tests.soak.trace import TRACE
 
 def main() -> int:
     """Live once, at most until the end; a life that waits for nobody ends by itself."""
-    agent, place = sys.argv[1:]
+    agent, place, durability = sys.argv[1:]
     with small_parts():
         warm = Path(place, "warm")
         warm.mkdir()
-        assert FINISHED == live(Order(agent=agent, place=str(warm)))
+        assert FINISHED == live(Order(agent=agent, place=str(warm), durability=durability))
         traced = Path(place, "traced")
         traced.mkdir()
         sys.stdout.write("ready\n")
@@ -27,7 +28,7 @@ def main() -> int:
         # A tracer that is attached may not listen yet: go on when a call of ours is written down.
         while not Path(place, TRACE).exists() or not Path(place, TRACE).stat().st_size:
             (warm / "heard").touch()
-        return live(Order(agent=agent, place=str(traced)))
+        return live(Order(agent=agent, place=str(traced), durability=durability))
 
 
 if __name__ == "__main__":

@@ -77,13 +77,14 @@ def test_a_part_of_each_soak_finds_nothing(part: Part, count: int, counted: Coun
 
 @pytest.mark.crash
 @pytest.mark.strace
+@pytest.mark.parametrize("workload", [("large", "durable"), ("probed", "async")])
 def test_no_state_after_a_power_cut_loses_what_a_traced_run_acknowledged(
-    tmp_path: Path, counted: Counted
+    tmp_path: Path, counted: Counted, workload: tuple[str, str]
 ) -> None:
     if not can_trace():
         pytest.skip("strace is missing, or may not trace here")
     with power.trials("kelp", tmp_path) as trial:
-        outcome = trial(power.WORKLOADS.index("large")) or Outcome()
+        outcome = trial(power.WORKLOADS.index(workload)) or Outcome()
 
     counted(f"{outcome.counts['states']:,} states")
     assert [] == outcome.findings
