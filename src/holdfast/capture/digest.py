@@ -19,6 +19,7 @@ from msgspec.msgpack import Ext
 
 from holdfast import errors
 from holdfast.capture.fixed import BASIC, Value, is_fixed
+from holdfast.capture.flats import Flats
 from holdfast.capture.hashes import GROUP, DictCache, ListCache, buckets_for, hash_groups
 from holdfast.capture.node import KINDS, LOOSE, Tracker, step
 from holdfast.capture.packable import is_packable
@@ -44,13 +45,15 @@ _DIGEST_HEAD: Final = _pack(Ext(_DIGEST, bytes(32)))[:-32]
 _known_digest: Final = attrgetter("hf_hash")
 
 
-def digest(value: object, *, path: str = "value") -> bytes:
+def digest(value: object, *, path: str = "value", flats: Flats | None = None) -> bytes:
     """Give the 32 bytes that say what `value` is; `NotStorable`, with its place, if none do.
 
     A tracked container remembers its digest and those of its parts, so after a small change only
-    what changed is hashed.
+    what changed is hashed. Of a plain list, `flats` remember the messages in it.
     """
     try:
+        if flats is not None and type(value) is list:
+            return _hash_given(value, flats)
         return _hash(value)[0]
     except errors.NotStorable as error:
         raise _with_place(value, path, error) from None
@@ -124,6 +127,54 @@ def _packed_digests(items: list[Any]) -> bytes | None:
                 return None
             unknown -= 1
     return _ARRAY_HEADS[len(known)] + _DIGEST_HEAD.join((b"", *known))
+
+
+def _hash_given(items: list[Any], flats: Flats) -> bytes:
+    """Hash a plain list of which most items were hashed before."""
+    length = len(items)
+    flats.prepare(length, vault.declared)
+    if length <= GROUP:
+        packed = _packed_given(items, flats)
+        return _hash_list(items)[0] if packed is None else sha256(b"l" + packed).digest()
+    groups = b""
+    for at in range(0, length, GROUP):
+        part = items[at : at + GROUP]
+        packed = _packed_given(part, flats)
+        groups += _hash_group(part, None, 0)[0] if packed is None else sha256(packed).digest()
+    return hash_groups(b"L", groups, length)
+
+
+def _packed_given(items: list[Any], flats: Flats) -> bytes | None:
+    """Give what `_packed(_tokens(items))` would, if all are containers."""
+    found: list[bytes] = []
+    for item in items:
+        kind = type(item)
+        if kind is dict or kind is TrackedDict:
+            found.append(_hash_message(item, flats))
+        elif kind in _KINDS:
+            found.append(_KINDS[kind](item)[0])
+        else:
+            return None
+    return _ARRAY_HEADS[len(found)] + _DIGEST_HEAD.join((b"", *found))
+
+
+def _hash_message(mapping: dict[Any, Any], flats: Flats) -> bytes:
+    names = list(mapping)
+    held = [*names, *mapping.values()]
+    found = flats.recall(mapping, held)
+    if found is not None:
+        return found
+    of_names = held[len(names) :]
+    is_flat = _TEXT.issuperset(map(type, names)) and BASIC.issuperset(map(type, of_names))
+    if is_flat and len(names) == len(of_names) <= GROUP:
+        pairs = dict(zip(names, of_names, strict=True))
+        names.sort()
+        data = _quick([*names, *map(pairs.__getitem__, names)])
+        if data is not None:
+            found = sha256(b"d" + data).digest()
+            flats.keep(mapping, held, found)
+            return found
+    return _KINDS[type(mapping)](mapping)[0]
 
 
 def _hash_all(kind: bytes, groups: list[tuple[bytes, bool]], length: int) -> tuple[bytes, bool]:

@@ -13,6 +13,7 @@ from holdfast.capture.adopt import Adoption, shifted
 from holdfast.capture.check import Mirror
 from holdfast.capture.ended import Ended
 from holdfast.capture.fixed import Value
+from holdfast.capture.flats import Flats
 from holdfast.capture.insert import blank
 from holdfast.capture.known import Known
 from holdfast.capture.leaves import Leaves, Now, Saved, changeable, see
@@ -72,6 +73,8 @@ class State:
         """What the large leaves have that the last base names."""
         self.lost: dict[Any, errors.HoldfastError] = {}
         """Sections that a restore had to leave out, and why."""
+        self.flats = Flats()
+        """What is known of messages that are given to calls in lists of the program's own."""
         self._hashed_with = 0  # secrets that were known when something was hashed last
         self._set_root(blank(TrackedDict, self._tracker))
         if content:

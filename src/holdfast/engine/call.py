@@ -38,7 +38,7 @@ class StepSpec(msgspec.Struct, frozen=True, kw_only=True):
 def ask(spec: StepSpec, here: Frame, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Recorded:
     """Answer from the journal if it is there, else call, record, return."""
     session, clock = here.session, here.session.clock
-    question = spec.shape.question(args, kwargs)
+    question = spec.shape.question(args, kwargs, session.state.flats)
     call, record = session.ask(question, here)
     if record is not None:
         if isinstance(record.entry, Raised):
@@ -53,7 +53,7 @@ def ask(spec: StepSpec, here: Frame, args: tuple[Any, ...], kwargs: Mapping[str,
         try:
             value = yield Invoke(frame, spec.fn, args, kwargs, spec.limit_s)
             failpoint.reach("step.called", call)
-            spec.shape.check_unchanged(question)
+            spec.shape.check_unchanged(question, session.state.flats)
             usage, fault = read_usage(spec.usage, value, spec.shape.name)
             answer, ticket = session.answer(call, value, clock.monotonic() - began, usage)
             break

@@ -9,6 +9,7 @@ from typing import Any, cast
 import msgspec
 
 from holdfast.capture.digest import digest
+from holdfast.capture.flats import Flats
 from holdfast.capture.node import where
 from holdfast.capture.tracked import TrackedDict, TrackedList
 from holdfast.engine.brief import brief
@@ -86,7 +87,9 @@ class Shape:
             return None
         return {**dict(zip(self._order, args, strict=False)), **kwargs}
 
-    def question(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Question:
+    def question(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], flats: Flats | None = None
+    ) -> Question:
         """The call as a question; raises `NotStorable` naming the argument that cannot be kept."""
         bound = self.bind(args, kwargs)
         if self._ignore:
@@ -94,15 +97,15 @@ class Shape:
         marks: list[tuple[str, bytes]] = []
         asked: list[Asked] = []
         for name, value in bound.items():
-            mark = self._mark(name, value)
+            mark = self._mark(name, value, flats)
             marks.append((name, mark))
             asked.append(Asked(name, redact(brief(value)), mark[:4]))
         return Question(self.name, _whole(marks), asked, bound)
 
-    def _mark(self, name: str, value: object) -> bytes:
+    def _mark(self, name: str, value: object, flats: Flats | None) -> bytes:
         """The digest of an argument; what cannot be stored is named by its place in the state."""
         try:
-            return digest(value, path=f"{self.name}({name})")
+            return digest(value, path=f"{self.name}({name})", flats=flats)
         except NotStorable as refused:
             place = where(value)
             if name in OBJECTS:
@@ -112,13 +115,13 @@ class Shape:
                 raise
             return digest(value, path=place)
 
-    def check_unchanged(self, question: Question) -> None:
+    def check_unchanged(self, question: Question, flats: Flats | None = None) -> None:
         """Refuse a call that changed a plain argument; tracked ones refuse by themselves."""
         for asked in question.asked:
             value = question.bound[asked.name]
             if type(value) in _STEADY:
                 continue
-            if digest(value, path=asked.name)[:4] != asked.mark:
+            if digest(value, path=asked.name, flats=flats)[:4] != asked.mark:
                 beside = "or a thread or task beside it did: give the call a copy then"
                 raise ChangedInCall(self.name, f"its argument {asked.name} ({beside})")
 

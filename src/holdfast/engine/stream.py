@@ -89,7 +89,7 @@ def begin(
         msg = f"prefix= of {spec.step.shape.name} is what is recorded of the stream; leave it out"
         raise UsageError(msg)
     given = {**kwargs, PREFIX: []} if spec.takes_prefix else kwargs
-    question = spec.step.shape.question(args, given)
+    question = spec.step.shape.question(args, given, here.session.state.flats)
     flow = Flow(spec, here, here.session.ask(question, here), (args, kwargs))
     return AsyncStream(flow) if is_async(spec.step.fn) else Stream(flow)
 
