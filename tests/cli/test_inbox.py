@@ -42,6 +42,16 @@ def sender(run: holdfast.Run) -> str:
 
 
 @holdfast.agent
+def packer(run: holdfast.Run) -> Parcel:
+    return Parcel(4)
+
+
+@holdfast.agent
+def broken(run: holdfast.Run) -> str:
+    return run.state["never put in"]
+
+
+@holdfast.agent
 def ringer(run: holdfast.Run) -> str:
     return ring("555")
 """
@@ -70,6 +80,21 @@ def test_a_run_that_asks_ends_with_status_8_and_says_what_to_type(desk: Shop) ->
     assert "then:       holdfast restart clerk-1 --app desk" in ended.err
 
 
+def test_what_to_type_names_the_store_that_was_named(desk: Shop) -> None:
+    store = ("--store", "elsewhere")
+
+    ended = desk("run", "desk:clerk", "--id", "there", *store)
+    [item] = desk("inbox", "-o", "json", *store).data["inbox"]
+    failed = desk("run", "desk:broken", "--id", "broken", *store)
+    shown = desk("inbox", "show", "broken", *store)
+
+    answer = f"holdfast inbox answer {item['id']}"
+    assert (8, 5) == (ended.status, failed.status), failed.err
+    assert f"to answer:  {answer} ANSWER --store elsewhere" in ended.err
+    assert f"{answer} yes --store " in desk("show", "there", *store).out
+    assert "to answer  holdfast restart broken --app desk --store " in shown.out
+
+
 def test_the_list_shows_each_kind_for_people_and_for_programs(desk: Shop) -> None:
     table = desk("inbox")
     [question, approval, doubt] = desk("inbox", "list", "-o", "json").data["inbox"]
@@ -91,9 +116,16 @@ def test_an_item_is_shown_with_its_exact_arguments_and_how_to_answer(desk: Shop)
     assert "'no way'" in question
     assert '"weight": 3' in approval
     assert '"ann"' in approval
-    assert "<Parcel>" in desk("inbox", "show", ids(desk)[1]).out
+    assert "Parcel(weight=3)" in desk("inbox", "show", ids(desk)[1]).out
     assert "holdfast inbox reject" in approval
     assert "happened --outcome JSON" in doubt
+
+
+def test_values_of_classes_are_shown_in_a_story_where_their_module_is_named(desk: Shop) -> None:
+    assert 0 == desk("run", "desk:packer", "--id", "pack-1").status
+
+    assert "<desk:Parcel, " in desk("show", "pack-1").out
+    assert "Parcel(weight=4)" in desk("show", "pack-1", "--app", "desk").out
 
 
 def test_an_answer_is_recorded_and_the_next_command_works(desk: Shop) -> None:

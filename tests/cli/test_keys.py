@@ -146,6 +146,7 @@ def test_an_anchor_finds_a_store_that_was_set_back(shop: Shop) -> None:
     found = shop("verify", "--store", store, "--anchor", "@anchor.txt", "--json")
     assert 7 == found.status
     assert ["run number 2"] == [each["where"] for each in found.data["findings"]]
+    assert "a copy of the store" in shop("verify", "--store", store, "--anchor", "@anchor.txt").out
     assert 2 == shop("verify", "--anchor", "nonsense").status
     assert 2 == shop("verify", "--anchor", "@none").status
     assert 1 == shop("anchor", "run-1", "--json").data["runs"]

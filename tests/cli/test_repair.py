@@ -1,6 +1,7 @@
 """`holdfast repair`: a plan first, then the same done, and told by the exit status."""
 
 import json
+import shlex
 import sqlite3
 
 from tests.cli.kit import Shop, on_terminal
@@ -36,6 +37,26 @@ def test_apply_does_it_and_says_where_the_rest_is(history: Shop) -> None:
     assert 0 == done.status
     assert "repaired; what was there before is in .holdfast/lost/" in done.out
     assert (0, 0) == (history("verify", "--deep").status, history("show", "run-42").status)
+
+
+def test_whoever_could_read_the_database_before_can_read_it_repaired(history: Shop) -> None:
+    _harm(history)
+    (history.store / "store.db").chmod(0o660)
+
+    history("repair", "--apply")
+
+    assert 0o660 == (history.store / "store.db").stat().st_mode & 0o777
+
+
+def test_what_to_type_after_a_look_at_lost_effects_names_module_and_store(history: Shop) -> None:
+    spoil(history.store, 1, 3)
+
+    told = history("repair", "--store", str(history.store), "--app", "shop").out
+    bare = history("repair").out
+
+    store = shlex.quote(str(history.store))
+    assert f"look, then `holdfast restart run-42 --app shop --store {store}`" in told
+    assert "look, then `holdfast restart run-42 --app shop`" in bare
 
 
 STOCK = """

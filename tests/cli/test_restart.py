@@ -151,7 +151,7 @@ class TestWords:
     def test_on_a_terminal_the_plan_is_shown_and_asked_for(
         self, history: Shop, typed: str, status: str
     ) -> None:
-        args = ("restart", "doubtful", "--app", "shop", "--happened", _key(history) + "=1")
+        args = ("restart", "doubtful", "--app", "shop", "--happened", _key(history) + "={}")
 
         done = on_terminal(history, *args, typed=typed)
 
@@ -257,7 +257,7 @@ def _key(shop: Shop) -> str:
     return str(doubt["key"])[:8]
 
 
-def _said(shop: Shop, outcome: str = "") -> tuple[str, ...]:
+def _said(shop: Shop, outcome: str = "={}") -> tuple[str, ...]:
     return ("--happened", _key(shop) + outcome, "--yes")
 
 

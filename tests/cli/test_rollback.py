@@ -84,7 +84,9 @@ def test_it_is_done_reported_shown_and_can_be_taken_back(traded: Shop) -> None:
     assert (0, 0, 0, 0) == (done.status, shown.status, verified.status, back.status), done.err
     assert ["impossible", "undone"] == [each["how"] for each in done.data["effects"]]
     assert "rolled back from branch 1" in shown.out
-    assert "taken back" in shown.out
+    assert "taking back place(order='o-1'): undo" in shown.out
+    assert "taken back place(order='o-1')" in shown.out
+    assert "taken back mail(to='ann')" in shown.out
     assert ["wrong"] == state.data
     assert ["place(order='o-1')"] == [each["effect"] for each in back.data["undone"]]
     assert (0, 2) == (again.status, again.data)
@@ -251,6 +253,27 @@ def test_a_process_that_does_not_let_go_in_time_is_left_alone(shop: Shop) -> Non
     assert "--wait: 'soon'" in wrong.err
     assert still is None
     assert 0 == shop(*words).status
+
+
+def test_what_no_handler_takes_back_is_not_offered_to_be_tried_again(traded: Shop) -> None:
+    done = traded(*("rollback", "run-42", "--to", "0", "--app", "tools", "--yes", "--json"))
+    retried = traded("rollback", "run-42", "--retry", "--app", "tools")
+
+    assert ["impossible", "undone"] == [each["how"] for each in done.data["effects"]]
+    assert "--retry" not in done.err
+    assert "what has neither undo= nor offset= stands" in retried.out
+
+
+def test_a_run_that_is_rolling_back_shows_what_goes_on_with_it(traded: Shop) -> None:
+    back = ("rollback", "run-42", "--to", "0", "--app", "tools", "--yes")
+    assert -9 == traded(*back, HOLDFAST_FAILPOINT="rollback.settling:1").status
+
+    shown = traded("show", "run-42").out
+    [line] = [line for line in shown.splitlines() if line.startswith("next ")]
+    done = traded(*shlex.split(line)[2:], "--yes")
+
+    assert "holdfast rollback run-42 --app tools" == line.removeprefix("next").strip()
+    assert 0 == done.status, done.err
 
 
 @pytest.mark.parametrize("odd", ["my run", "-x", "it's"])

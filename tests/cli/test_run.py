@@ -81,6 +81,119 @@ def test_input_that_cannot_be_meant_is_refused_before_anything_is_recorded(
     assert listed.status == 3 or [] == listed.data["runs"]
 
 
+CHECKED = """
+import holdfast
+
+
+@holdfast.agent(validate=[lambda state: state.get("cash", 0) >= 0])
+def spender(run: holdfast.Run) -> None:
+    for _ in run.turns():
+        run.state["cash"] = -1
+"""
+
+
+def test_a_state_that_is_invalid_says_what_to_type_to_try_again(shop: Shop) -> None:
+    shop.put("checked.py", CHECKED)
+
+    done = shop("run", "checked:spender", "--id", "r")
+
+    assert "is invalid" in done.err
+    assert "to try again:  holdfast restart r --app checked\n" in done.err
+
+
+ORDERS = """
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+import holdfast
+from pydantic import BaseModel
+
+if TYPE_CHECKING:
+    from holdfast import Run
+
+
+class Side(StrEnum):
+    BUY = "buy"
+
+
+class Order(BaseModel):
+    symbol: str
+    price: Decimal
+
+
+@dataclass
+class Limits:
+    orders: int
+
+
+@holdfast.agent
+def desk(
+    run: Run,
+    order: Order,
+    limits: Limits,
+    sides: list[Side],
+    wait: float = 0,
+    *more: int,
+    most: Limits | None = None,
+    **named: str,
+) -> list:
+    first = (order, limits, *sides, wait, *more, most, *named.values())
+    return [type(each).__name__ for each in first] + [order.price, run.id]
+"""
+
+
+@pytest.mark.parametrize(
+    ("given", "kinds"),
+    [
+        (
+            (
+                '{"order": {"symbol": "KELP", "price": 1.5}, "limits": {"orders": 2}, '
+                '"sides": ["buy"], "most": {"orders": 3}, "return": "x"}'
+            ),
+            ["Side", "int", "Limits", "str"],
+        ),
+        (
+            '[{"symbol": "KELP", "price": "1.5"}, {"orders": 2}, [], 0, 7]',
+            ["int", "int", "NoneType"],
+        ),
+    ],
+)
+def test_input_is_fitted_to_what_the_agent_says_it_takes(
+    shop: Shop, given: str, kinds: list[str]
+) -> None:
+    shop.put("orders.py", ORDERS)
+
+    done = shop("run", "orders:desk", "--id", "r", "--input", given)
+    again = shop("run", "orders:desk", "--id", "r", "--input", given)
+
+    assert ["Order", "Limits", *kinds, "1.5", "r"] == done.data
+    assert done.data == again.data
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ('{"order": {"symbol": "KELP"}, "limits": {"orders": 2}, "sides": []}', "order.price: "),
+        ('[{"symbol": "KELP", "price": 1}, {"orders": "two"}, []]', "limits.orders: "),
+        ('[{"symbol": "KELP", "price": 1}, {"orders": 2}, ["sell"]]', "sides.0: "),
+    ],
+)
+def test_input_that_does_not_fit_is_refused_by_the_name_of_its_part(
+    shop: Shop, given: str, said: str
+) -> None:
+    shop.put("orders.py", ORDERS)
+
+    done = shop("run", "orders:desk", "--id", "r", "--input", given)
+
+    assert (2, "") == (done.status, done.out)
+    assert f"agent desk cannot take this input: {said}" in done.err
+    assert "Traceback" not in done.err
+
+
 def test_a_run_without_an_id_says_which_one_it_was_given(shop: Shop) -> None:
     done = shop("run", "shop:echo", "--json")
 

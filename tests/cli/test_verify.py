@@ -5,6 +5,9 @@ import sqlite3
 
 import pytest
 
+import holdfast
+from holdfast.engine import retain
+from holdfast.policy.retention import Retention
 from tests.cli.kit import Shop, on_terminal
 
 
@@ -16,6 +19,19 @@ def test_a_whole_store_is_said_to_be_whole(history: Shop, flags: tuple[str, ...]
     assert "5 runs" in done.out
     assert "whole" in done.out
     assert sqlite3.sqlite_version in done.out
+    assert ("restored" in done.out) is bool(flags)
+
+
+def test_deep_restores_checkpoints_with_the_classes_of_the_modules_that_are_named(
+    history: Shop,
+) -> None:
+    done = history("verify", "--deep", "--app", "shop", "--json")
+    wrong = history("verify", "--deep", "--app", "nosuchshop")
+
+    assert 0 == done.status
+    assert 4 <= done.data["verify"]["points"]
+    assert (0, 0) == tuple(done.data["verify"][f"points_{what}"] for what in ("unknown", "left"))
+    assert (2, True) == (wrong.status, "nosuchshop" in wrong.err)
 
 
 def test_damage_is_named_with_its_run_and_ends_with_7(history: Shop) -> None:
@@ -28,9 +44,42 @@ def test_damage_is_named_with_its_run_and_ends_with_7(history: Shop) -> None:
     assert (7, 7) == (done.status, told.status)
     assert "journal row 0x" in done.out
     assert "its hash does not match its bytes" in done.out
+    assert "`holdfast repair` shows what can be kept" in done.out
     assert "damaged" == told.data["verify"]["status"]
     assert 1 <= told.data["verify"]["findings"] == len(told.data["findings"])
     assert {"finding", "summary"} == {line["kind"] for line in lines}
+
+
+@holdfast.step
+def write(turn: int) -> dict[str, str]:
+    return {"text": f"page {turn} " * 40}
+
+
+@holdfast.agent(checkpoint=holdfast.every(turns=2))
+def author(run: holdfast.Run) -> None:
+    run.state["pages"] = []
+    for turn in run.turns():
+        page = write(turn)
+        if turn % 3 == 0:
+            run.state["pages"].append(page)
+        if turn == 399:
+            return
+
+
+def test_a_point_that_does_not_restore_is_nothing_to_repair(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retain, "rows_used", lambda *_: set[int]())
+    with holdfast.open(shop.store) as store:
+        store.run(author, id="run")
+        store.gc(Retention(last=2))
+
+    done = shop("verify", "--deep")
+
+    assert 7 == done.status
+    assert "`holdfast repair` has nothing to mend" in done.out
+    assert "`holdfast rollback RUN --to CP`" in done.out
+    assert "nothing to repair" in shop("repair").out
 
 
 def test_damage_does_not_hide_what_is_whole(history: Shop) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 import holdfast
 from holdfast.clock import SystemClock
+from holdfast.engine.restores import try_points
 from holdfast.model.ids import row_id
 from holdfast.store.open import open_store
 from holdfast.store.repair import rebuild
@@ -123,7 +124,8 @@ HARMS: dict[str, tuple[Harm, set[str]]] = {
 def whole(path: Path) -> list[str]:
     opened = open_store(path, SystemClock(), must_exist=True)
     try:
-        return [f"{each.where}: {each.why}" for each in verify(opened, deep=True).findings]
+        found = [*verify(opened, deep=True).findings, *try_points(opened).findings]
+        return [f"{each.where}: {each.why}" for each in found]
     finally:
         opened.close()
 
@@ -417,6 +419,7 @@ def test_a_run_of_which_nothing_restores_any_more_says_so(tmp_path: Path) -> Non
 
     holdfast.plan_repair(tmp_path).apply()
 
+    assert [] == whole(tmp_path)
     assert not holdfast.plan_repair(tmp_path).is_needed
     with holdfast.open(tmp_path) as store:
         assert [] == store.checkpoints("one", every_turn=True)

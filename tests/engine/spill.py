@@ -8,7 +8,14 @@ from urllib.parse import quote, quote_plus
 
 import msgspec
 
+from holdfast.clock import SystemClock
 from holdfast.store.codec.frame import open_frame
+from holdfast.store.inside import references_of
+from holdfast.store.open import open_store
+from holdfast.store.reader import first_row
+
+PATCH = 4
+"""The flag of a frame that can only be opened beside another value."""
 
 
 def spilled(place: Path, secrets: Iterable[str]) -> list[str]:
@@ -44,10 +51,26 @@ def _everything(place: Path) -> Iterator[tuple[str, bytes]]:
         if file.is_file():
             data = file.read_bytes()
             yield file.name, data
-            if file.parent.parent.name == "objects":
+            if file.parent.parent.name == "objects" and not data[1] & PATCH:
                 yield file.name, bytes(open_frame(data, file.name))
             if file.name == "store.db":
                 yield from _rows(file)
+                yield from _large(file.parent)
+
+
+def _large(place: Path) -> Iterator[tuple[str, bytes]]:
+    """Large values as their readers find them, also those that are patches."""
+    opened = open_store(place, SystemClock(), must_exist=True)
+    try:
+        reader, chunks = opened.reader, opened.chunks
+        for run in reader.runs():
+            for branch in reader.branches(run, with_ledger=True):
+                for placed in reader.rows(branch.no, first_row(branch), reader.end(branch.no)):
+                    for entry in placed.row.entries:
+                        for reference in references_of(entry, chunks.fetch):
+                            yield chunks.name(reference).hex(), chunks.fetch(reference)
+    finally:
+        opened.close()
 
 
 def _rows(file: Path) -> Iterator[tuple[str, bytes]]:

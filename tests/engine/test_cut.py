@@ -271,3 +271,31 @@ def test_an_effect_whose_probe_a_timeout_cut_off_is_in_doubt(stage: Stage, world
 
     assert isinstance(error, holdfast.InDoubt)
     assert ["pay"] == world.asked
+
+
+def test_a_timeout_through_a_finally_is_not_the_end_where_the_life_ends_later(
+    stage: Stage, world: World
+) -> None:
+    @holdfast.step
+    async def log() -> str:
+        return world.ask("log")
+
+    async def what(run: holdfast.Run) -> str:
+        try:
+            return await slow()
+        finally:
+            await log()
+
+    @holdfast.step
+    async def slow() -> str:
+        world.ask("slow")
+        asker.strike()
+        await asyncio.sleep(60)
+        return "late"
+
+    asker = Asker(world, "timeout", None, what)
+    stage.die(asker.agent)
+    asker.is_dying = False
+
+    assert "tell cut#1" == stage.live(asker.agent)
+    assert ["slow", "log", "tell cut"] == world.asked

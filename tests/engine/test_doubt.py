@@ -4,11 +4,14 @@
 import asyncio
 import contextlib
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
+import pydantic
 import pytest
 
 import holdfast
+from holdfast.engine import tools
 from tests.engine.kit import RUN, Crash, Stage, World, text
 
 
@@ -239,7 +242,7 @@ def test_a_doubt_that_the_agent_swallows_still_stops_the_run(
             break
         with contextlib.suppress(Exception):
             for _ in run.turns():
-                pass
+                break
         return "as if nothing were"
 
     assert isinstance(stage.fault(agent), holdfast.InDoubt)
@@ -265,6 +268,79 @@ def test_a_person_decides_and_the_run_goes_on(stage: Stage, bank: Bank, happened
     assert 1 == len(set(bank.keys))
 
 
+class Receipt(pydantic.BaseModel):
+    order: str
+    cents: int
+
+
+def buyer() -> holdfast.Agent[[], str]:
+    @holdfast.effect
+    def buy(order: str) -> Receipt:
+        raise Network
+
+    @holdfast.agent
+    def agent(run: holdfast.Run) -> str:
+        bought = buy("o1")
+        return f"{bought.order} for {bought.cents}"
+
+    return agent
+
+
+@pytest.mark.parametrize("outcome", [None, "paid", {"order": "o1"}])
+def test_what_an_effect_cannot_have_given_back_is_refused(stage: Stage, outcome: object) -> None:
+    agent = buyer()
+    doubt = stage.fault(agent)
+    assert isinstance(doubt, holdfast.InDoubt)
+
+    with stage.open() as store, pytest.raises(holdfast.UsageError, match="buy gives back Receipt"):
+        store.resolve(RUN, doubt.key, happened=True, outcome=outcome)
+
+    assert holdfast.Status.IN_DOUBT is stage.info().status
+
+
+@pytest.mark.parametrize("is_declared", [True, False])
+@pytest.mark.parametrize(
+    "outcome", [{"order": "o1", "cents": 5}, Receipt(order="o1", cents=5)], ids=["json", "model"]
+)
+def test_what_a_person_says_is_given_as_the_effect_would_have(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, outcome: object, is_declared: bool
+) -> None:
+    agent = buyer()
+    doubt = stage.fault(agent)
+    assert isinstance(doubt, holdfast.InDoubt)
+
+    with stage.open() as store, monkeypatch.context() as patch:
+        if not is_declared:  # As where a command answers that knows none of the program.
+            patch.setattr(tools, "find", lambda _name, _module: None)
+        store.resolve(RUN, doubt.key, happened=True, outcome=outcome)
+
+    assert "o1 for 5" == stage.live(agent)
+
+
+@pytest.mark.parametrize(
+    ("said", "kinds"),
+    [([1.5], [Decimal]), (["2"], [Decimal]), ([], [])],
+    ids=["a number", "a text", "none"],
+)
+def test_what_equals_the_type_that_an_effect_returns_becomes_it(
+    stage: Stage, said: list[object], kinds: list[type]
+) -> None:
+    @holdfast.effect
+    def quote() -> list[Decimal]:
+        raise Network
+
+    @holdfast.agent
+    def agent(run: holdfast.Run) -> bool:
+        return kinds == [type(each) for each in quote()]
+
+    doubt = stage.fault(agent)
+    assert isinstance(doubt, holdfast.InDoubt)
+    with stage.open() as store:
+        store.resolve(RUN, doubt.key, happened=True, outcome=said)
+
+    assert stage.live(agent) is True
+
+
 def test_a_word_on_an_effect_that_is_not_in_doubt_is_refused(stage: Stage, bank: Bank) -> None:
     agent = payer(bank)
     bank.fault = Crash()
@@ -279,16 +355,16 @@ def test_a_word_on_an_effect_that_is_not_in_doubt_is_refused(stage: Stage, bank:
             store.resolve(RUN, "0" * 32, happened=True)
         with pytest.raises(holdfast.UnknownRun):
             store.resolve("nobody", error.key, happened=True)
-        with pytest.raises(holdfast.NotStorable):
+        with pytest.raises(holdfast.UsageError, match="pay gives back dict"):
             store.resolve(RUN, error.key, happened=True, outcome=object())
     assert before == stage.journal()
     assert holdfast.Status.IN_DOUBT is stage.info().status
 
     with stage.open() as store:
-        store.resolve(RUN, error.key, happened=True)
+        store.resolve(RUN, error.key, happened=True, outcome={})
         with pytest.raises(holdfast.UsageError, match="was settled as happened"):
             store.resolve(RUN, error.key, happened=False)
-    assert [None, "thanks"] == stage.live(agent)
+    assert [{}, "thanks"] == stage.live(agent)
 
 
 def test_two_effects_in_doubt_are_decided_one_by_one(stage: Stage, world: World) -> None:

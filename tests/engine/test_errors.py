@@ -10,7 +10,7 @@ import pytest
 
 import holdfast
 from holdfast import failpoint
-from tests.engine.kit import Crash, Stage, World, text
+from tests.engine.kit import RUN, Crash, Stage, World, text
 
 
 class Refused(Exception):
@@ -127,7 +127,7 @@ def test_a_run_that_fails_since_its_own_class_was_not_named_is_told_to_name_it(
 
     assert isinstance(failed, holdfast.RunFailed)
     assert isinstance(failed.__cause__, holdfast.StepError)
-    assert "name the class in `raises=` of the step" in str(failed)
+    assert "name the class in `raises=` of the step or critical section" in str(failed)
 
 
 def test_an_error_whose_arguments_cannot_be_kept_comes_back_with_its_words(
@@ -332,6 +332,47 @@ def test_what_is_no_exception_is_never_an_answer(
     is_cut = False
 
     assert "ask#2" == stage.live(agent)
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_an_interrupt_says_how_to_go_on_and_shows_the_lines_of_the_program_only(
+    stage: Stage, is_async: bool
+) -> None:
+    @holdfast.step
+    def think() -> None:
+        raise KeyboardInterrupt
+
+    @holdfast.step
+    async def athink() -> None:
+        raise asyncio.CancelledError
+
+    @holdfast.agent
+    def inner(run: holdfast.Run) -> None:
+        think()
+
+    @holdfast.agent
+    def agent(run: holdfast.Run) -> None:
+        run.child(inner)
+
+    @holdfast.agent
+    async def aagent(run: holdfast.Run) -> None:
+        await athink()
+
+    def live(store: holdfast.Store) -> None:
+        if is_async:
+            asyncio.run(store.arun(aagent, id=RUN))
+        else:
+            store.run(agent, id=RUN)
+
+    with stage.open() as store, pytest.raises((KeyboardInterrupt, asyncio.CancelledError)) as cut:
+        live(store)
+
+    (note,) = cut.value.__notes__
+    assert f"run {RUN} is interrupted" in note
+    assert f'the same call, with id="{RUN}", continues it' in note
+    names = [entry.frame.code.name for entry in cut.traceback]
+    lived = names[names.index("arun" if is_async else "run") + 1 :]
+    assert (["aagent", "athink"] if is_async else ["agent", "inner", "think"]) == lived
 
 
 @pytest.mark.parametrize("kind", ["step", "effect"])

@@ -7,8 +7,8 @@ import holdfast
 from holdfast.clock import SystemClock
 from holdfast.engine.given import given_key
 from holdfast.model.journal import Based, TurnEnded
-from holdfast.store.chunks import is_reference
 from holdfast.store.open import open_store
+from holdfast.store.reference import is_reference
 from holdfast.store.verify import Report, verify
 from tests.engine.kit import RUN, Crash, Stage, World, text
 

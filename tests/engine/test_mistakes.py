@@ -254,6 +254,15 @@ def test_an_address_is_no_directory(
     assert [] == list(tmp_path.iterdir())
 
 
+def test_a_store_cannot_lie_in_memory_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    with pytest.raises(holdfast.Unsupported, match="a store outlives its process"):
+        holdfast.open(":memory:")
+
+    assert [] == list(tmp_path.iterdir())
+
+
 def test_a_store_that_is_handed_to_another_process_says_to_open_it_there(stage: Stage) -> None:
     with stage.open() as store, pytest.raises(TypeError, match="open it by its path in the other"):
         pickle.dumps(store)

@@ -166,6 +166,7 @@ ASKED: dict[str, Asked] = {
     "du": command("du"),
     "du of a run": command("du", "run"),
     "anchor": command("anchor"),
+    "verify": command("verify", "--deep"),
     "report storage": command("report", "storage"),
     "report cost": command("report", "cost", "--since", "1h"),
     "report metrics": command("report", "metrics"),

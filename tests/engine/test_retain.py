@@ -7,6 +7,7 @@ import pytest
 
 import holdfast
 from holdfast.clock import SystemClock
+from holdfast.engine import restores
 from holdfast.engine.handle import Store
 from holdfast.engine.handle import open as open_store
 from holdfast.engine.retain import Collector
@@ -60,6 +61,19 @@ def drafts(run: holdfast.Run, turns: int) -> int:
     for turn in run.turns():
         think(turn)
         run.state["draft"] = random.Random(turn).randbytes(300_000).hex()  # noqa: S311 a seed
+        if turn + 1 == turns:
+            return turn
+    raise AssertionError
+
+
+@holdfast.agent(checkpoint=holdfast.every(turns=2))
+def picky(run: holdfast.Run, turns: int) -> int:
+    """Keeps one answer in three."""
+    run.state["pages"] = []
+    for turn in run.turns():
+        page = write(turn)
+        if turn % 3 == 0:
+            run.state["pages"].append(page)
         if turn + 1 == turns:
             return turn
     raise AssertionError
@@ -301,6 +315,52 @@ def test_a_pinned_checkpoint_stays_and_restores(store: Store) -> None:
 
     assert state == store.restore(chosen)[1]
     assert is_whole(store)
+
+
+def test_what_is_kept_is_listed_and_stays_however_often_garbage_is_collected(store: Store) -> None:
+    store.run(picky, 400, id="run")
+    chosen = store.checkpoints("run")[100].id
+    store.pin(chosen)
+    known = states(store, "run")
+
+    for _ in range(3):
+        store.gc(Retention(last=2))
+        kept = states(store, "run")
+
+        assert {chosen, *list(known)[-2:]} <= set(kept)
+        assert kept.items() <= known.items()
+    assert [] == restores.try_points(store._opened).findings  # noqa: SLF001
+
+
+@pytest.mark.parametrize("turn", [34, 99])
+def test_a_pinned_turn_stays_that_is_no_checkpoint(store: Store, turn: int) -> None:
+    store.run(picky, 100, id="run")
+    pinned, state = store.restore(f"run@{turn}")
+    assert pinned.root is None
+    store.pin(pinned.id)
+
+    plan = store.plan_gc(Retention(last=2))
+    store.plan_rollback("run", to=50).apply()
+    store.run(picky, 100, id="run")
+    store.gc(Retention(last=2))
+
+    assert ["pinned"] == [
+        why for fate in plan.checkpoints if fate.id == pinned.id for why in fate.why
+    ]
+    assert state == store.restore(pinned.id)[1]
+
+
+def test_what_a_rollback_left_stays_when_it_was_no_checkpoint(store: Store) -> None:
+    store.run(picky, 100, id="run")
+    newest, state = store.restore("run")
+
+    store.plan_rollback("run", to=50).apply()
+    store.run(picky, 100, id="run")
+    for _ in range(2):
+        store.gc(Retention(last=2))
+
+    assert newest.root is None
+    assert state == store.restore(newest.id)[1]
 
 
 def test_a_damaged_store_is_refused(tmp_path: Path) -> None:

@@ -485,6 +485,27 @@ def test_a_fork_rolled_back_before_its_beginning_takes_nothing_of_its_parent_bac
     assert [] == findings(stage)
 
 
+def test_a_plan_names_the_forks_that_have_in_their_history_what_is_undone(stage: Stage) -> None:
+    calls[2] = [lambda: place("a", 1)]
+    calls[4] = [lambda: mail("ann")]
+    stage.live(trader)
+    with stage.open() as store:
+        store.fork(RUN, at=1, new_id="before")
+        store.fork(RUN, at=2, new_id="after")
+        store.fork("after", new_id="again")
+        store.fork(RUN, at=3, new_id="gone back")
+        store.plan_rollback("gone back", to=0).apply()
+        plan = store.plan_rollback(RUN, to=1)
+        of_fork = store.plan_rollback("after", to=1)
+        later = store.plan_rollback(RUN, to=3)
+        part = store.plan_rollback(RUN, to=1, only=["memory"])
+
+    assert ["after", "again"] == plan.forks == plan.as_dict()["forks"]
+    assert "- fork after has in its history what is undone" in str(plan)
+    assert [] == of_fork.forks == later.forks == part.forks
+    assert ["impossible"] == [each.how for each in later.effects]
+
+
 async def test_asynchronous_handlers_are_awaited(stage: Stage) -> None:
     async def unmake(outcome: str, what: str) -> None:
         log.append(f"unmake {outcome} {what}")

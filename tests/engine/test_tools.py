@@ -92,7 +92,7 @@ def test_a_record_without_a_module_is_replayed_and_settled_under_its_key(
     stage: Stage, world: World, monkeypatch: pytest.MonkeyPatch, dies: str
 ) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr(declare, "module_of", lambda _: "")
+        patched.setattr(declare, "imported", lambda _: "")
         old = tool(world, "mail", idempotent=True)
     new = tool(world, "mail", idempotent=True)
     send = old
@@ -119,7 +119,7 @@ def test_a_record_without_a_module_is_in_the_ledger(
     stage: Stage, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr(declare, "module_of", lambda _: "")
+        patched.setattr(declare, "imported", lambda _: "")
         send = tool(world, "mail")
 
     @holdfast.agent

@@ -167,6 +167,18 @@ def test_an_imported_run_is_forked_only_where_garbage_collection_left_enough(
     assert made == forks(tmp_path / "other")
 
 
+def test_a_child_is_whole_where_it_is_imported(stage: Stage, tmp_path: Path) -> None:
+    @holdfast.agent
+    def parent(run: holdfast.Run) -> str:
+        return str(run.child(talk, 2, id="child"))
+
+    stage.live(parent)
+    with opened(tmp_path / "other") as found:
+        admit(found, parcel(stage.path, "child"))
+
+    assert is_whole(tmp_path / "other")
+
+
 def test_a_run_that_is_there_already_is_not_touched(stage: Stage) -> None:
     stage.live(talk, 3)
     carried = parcel(stage.path)
@@ -244,9 +256,9 @@ def test_no_bit_of_the_file_can_be_changed_unnoticed(stage: Stage) -> None:
 
 
 def test_a_newer_version_is_refused() -> None:
-    data = MAGIC + (3).to_bytes(2, "big")
+    data = MAGIC + (5).to_bytes(2, "big")
 
-    with pytest.raises(holdfast.UsageError, match="of version 3, this Holdfast knows 2"):
+    with pytest.raises(holdfast.UsageError, match="of version 5, this Holdfast knows 4"):
         from_bytes(data + hashlib.sha256(data).digest(), "file")
 
 
@@ -270,7 +282,7 @@ def test_a_file_that_no_export_made_is_refused_whatever_its_header_says(
     ]
 
     for each in odd:
-        file = to_bytes(Parcel(header=each, rows=whole.rows, chunks=whole.chunks))
+        file = to_bytes(Parcel(header=each, rows=whole.rows, large=whole.large))
         with opened(tmp_path / "other") as found:
             with pytest.raises(holdfast.Damaged):
                 admit(found, from_bytes(file, "file"))
@@ -282,20 +294,20 @@ def test_a_large_value_that_did_not_come_along_is_missed_before_anything_is_writ
 ) -> None:
     stage.live(talk, 4)
     whole = parcel(stage.path)
-    assert whole.chunks
+    assert whole.large
 
-    for chunk in whole.chunks:
-        rest = {name: data for name, data in whole.chunks.items() if name != chunk}
+    for chunk in whole.large:
+        rest = {name: data for name, data in whole.large.items() if name != chunk}
         with opened(tmp_path / "other") as found:
             with pytest.raises(holdfast.Damaged, match="it is named but not there"):
-                admit(found, Parcel(header=whole.header, rows=whole.rows, chunks=rest))
+                admit(found, Parcel(header=whole.header, rows=whole.rows, large=rest))
             assert None is found.reader.find(RUN)
 
 
 def test_rows_that_do_not_fit_together_change_nothing(stage: Stage, tmp_path: Path) -> None:
     stage.live(talk, 3)
     whole = parcel(stage.path)
-    holed = Parcel(header=whole.header, rows=whole.rows[:3] + whole.rows[4:], chunks=whole.chunks)
+    holed = Parcel(header=whole.header, rows=whole.rows[:3] + whole.rows[4:], large=whole.large)
 
     with opened(tmp_path / "other") as found:
         with pytest.raises(holdfast.Damaged, match="rows of it are missing"):

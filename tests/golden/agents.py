@@ -196,3 +196,20 @@ def writer(run: holdfast.Run, last: int) -> int:
         if turn == last:
             break
     return len(letters)
+
+
+@holdfast.step
+def tell(tale: str) -> str:
+    """The whole tale, with what comes next in it: a patch on the tale before."""
+    return tale + f"And then, after {len(tale)} letters, the tide came in. "
+
+
+@holdfast.agent(checkpoint=holdfast.every(turns=1))
+def teller(run: holdfast.Run, last: int) -> int:
+    """A long text that grows, given back whole by every step."""
+    run.state.setdefault("tale", "Once upon a time there was a reef. " * 2_000)
+    for turn in run.turns():
+        run.state["tale"] = tell(run.state["tale"])
+        if turn == last:
+            break
+    return len(run.state["tale"])

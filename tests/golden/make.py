@@ -20,17 +20,18 @@ import holdfast
 from holdfast.engine import turns
 from holdfast.store import writer
 from holdfast.store.backends import packs
-from holdfast.store.backends.schema import FORMAT, LEAVES
+from holdfast.store.backends.schema import FORMAT, PATCHES
 from tests.golden import agents
 from tests.golden.tell import KEY, KEY_TEXT, contents
 
 HERE = Path(__file__).parent
 KEPT = ("store.db", "heads", "objects")
 SEALED = "sealed"
-NAME = f"v{FORMAT}-{LEAVES}"
+NAME = f"v{FORMAT}-{PATCHES}"
 """The format, and what a store of it has besides; those in `v1` were made before values stood
 beside rows, those in `v1-values` when a checkpoint in the middle of a turn still held the whole
-state, and those in `v1-values-changes` before leaves were named."""
+state, those in `v1-values-changes` before leaves were named, and those in `v1-leaves` before large
+values were patches."""
 
 
 def main() -> int:
@@ -80,6 +81,7 @@ def _build(path: Path, key: str | None) -> None:
         store.run(agents.banker, id="bank")
         store.run(agents.talker, 9, id="talk")
         store.run(agents.writer, 6, id="letters")
+        store.run(agents.teller, 6, id="tale")
         for redo in (None, False, True, True):
             with contextlib.suppress(holdfast.RunFailed):
                 if redo is None:

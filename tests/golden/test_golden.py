@@ -78,10 +78,14 @@ def test_the_runs_of_a_golden_store_go_on(place: Path, tmp_path: Path) -> None:
         with pytest.raises(holdfast.Waiting):
             store.run(agents.asker, id="asking")
         assert place.parent.name == "v1" or 20 == store.run(agents.talker, id="talk")
-        if place.parent.name == "v1-leaves":
+        if place.parent.name in ("v1-leaves", "v1-patches"):
             assert 14 == store.run(agents.writer, id="letters")
             store.fork("letters", at="letters@5", new_id="another letter")
             assert 14 == store.restart("another letter", agent=agents.writer)
+        if place.parent.name == "v1-patches":
+            length = store.run(agents.teller, id="tale")
+            store.fork("tale", at="tale@4", new_id="another tale")
+            assert length == store.restart("another tale", agent=agents.teller) > 70_000
         store.run(agents.worker, "new", 1, id="new")
 
     assert [] == findings(path, key)

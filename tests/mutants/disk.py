@@ -22,6 +22,33 @@ LEASE = "tests/unit/store/test_leases.py::"
 
 DISK = [
     mutant(
+        "row before file",
+        "a commit does not bring back what its patch is made on",
+        "tests/unit/store/test_lines.py::test_a_commit_brings_back_all_that_a_patch_is_made_on",
+        (CHUNKS, "{**below, name: body}", "{name: body}"),
+    ),
+    mutant(
+        "unlink before row",
+        "what a patch is made on is removed while a row names the patch",
+        "tests/engine/test_patches.py::test_what_a_kept_point_is_a_patch_on_stays_when_others_go",
+        (
+            GC,
+            "self.names.update(chunks.names(reference))",
+            "self.names.add(chunks.name(reference))",
+        ),
+    ),
+    mutant(
+        "row hash skipped",
+        "an equal copy takes over a digest whose parts have none",
+        "tests/unit/capture/test_inherit.py::"
+        "test_a_change_in_an_equal_copy_shows_in_the_digest_of_all_that_holds_it",
+        (
+            "capture/inherit.py",
+            "    hashes = [old.hf_hash, *(item.hf_hash for item in below)]",
+            "    hashes = [old.hf_hash]",
+        ),
+    ),
+    mutant(
         "no file fsync",
         "a large value is named without being flushed",
         f"{POWER}object_is_lost",
@@ -84,7 +111,7 @@ DISK = [
         "row before file",
         "a large value is written after the row that names it",
         f"{FILES}test_a_row_never_names_a_large_value_that_is_not_there",
-        (CHUNKS, "        self._objects.put(name, body)\n", ""),
+        (CHUNKS, "        self._objects.put(name, kept.objects[name])\n", ""),
         (
             SQLITE,
             "            self._uphold(writes)\n            failpoint",

@@ -150,9 +150,9 @@ ROWS = [
         "a large value is not compared with its name",
         "tests/unit/store/test_chunks.py::test_a_chunk_with_other_bytes_is_refused",
         (
-            CHUNKS,
-            "        if len(found) != length or hashlib.sha256(found).digest() != id_:",
-            "        if len(found) > length:",
+            "store/large.py",
+            "    if len(found) != length(reference) or digest != value_id(reference):",
+            "    if len(found) > length(reference):",
         ),
     ),
     mutant(

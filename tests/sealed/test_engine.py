@@ -9,7 +9,7 @@ import sys
 
 from tests.docs.blocks import ROOT
 
-FILES = ("test_fork", "test_large", "test_redo", "test_transfer")
+FILES = ("test_fork", "test_large", "test_patches", "test_redo", "test_transfer")
 
 
 def test_a_part_of_the_engines_suite_passes_on_encrypted_stores() -> None:

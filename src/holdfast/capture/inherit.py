@@ -64,15 +64,16 @@ class Heir:
 
 
 def _take_over(new: Value, old: Value) -> None:
-    """What is equal can be read again where the old one can, and has its digest."""
+    """What is equal has the digest of the old one, and can be read again where that one can."""
+    below: list[Value] = [item for item in children(new) if type(item) in KINDS]
+    # A change is told upwards from one digest to the next, and so from one source to the next.
+    hashes = [old.hf_hash, *(item.hf_hash for item in below)]
+    if new.hf_hash is None and all(type(known) is bytes for known in hashes):
+        new.hf_hash = old.hf_hash
     if new.hf_node != UNSAVED or new.hf_source is not None or old.hf_source is None:
         return
-    # A change below what has a source is told upwards from one source to the next.
-    below: list[Value] = [item for item in children(new) if type(item) in KINDS]
     if all(item.hf_source is not None for item in below):
         new.hf_source = old.hf_source
-        if new.hf_hash is None and type(old.hf_hash) is bytes:
-            new.hf_hash = old.hf_hash
 
 
 def _is_same(new: Value, old: Value) -> bool:

@@ -16,7 +16,9 @@ from holdfast.engine.handle import Store
 from holdfast.errors import (
     Blocked,
     Diverged,
+    Escalated,
     InDoubt,
+    InvalidState,
     Paused,
     RunFailed,
     RunStopped,
@@ -24,6 +26,7 @@ from holdfast.errors import (
     UsageError,
     Waiting,
 )
+from holdfast.model.ids import MAIN
 
 T = TypeVar("T")
 
@@ -31,12 +34,15 @@ EXIT_INTERRUPTED = 130
 EXIT_TERMINATED = 143
 
 
-def carry_out(store: Store, run: str, work: Callable[[], T], *, again: str) -> T:
-    """Do `work` on a run; a signal abandons it cleanly, and every end says how to go on (`again`).
+def carry_out(
+    store: Store, run: str, work: Callable[[], T], config: Config, apps: tuple[str, ...] = ()
+) -> T:
+    """Do `work` on a run; a signal abandons it cleanly, and every end says how to go on.
 
     The library installs no signal handlers: this is the only place that does.
     """
     ended = _ended(store, run)
+    again = restart_command(run, config, apps)
     is_terminated = False
 
     def on_term(_number: int, _frame: FrameType | None) -> None:
@@ -55,7 +61,7 @@ def carry_out(store: Store, run: str, work: Callable[[], T], *, again: str) -> T
         tell(f"{why}: what run {run} has recorded is kept; continue it with\n  {again}")
         raise typer.Exit(EXIT_TERMINATED if is_terminated else EXIT_INTERRUPTED) from None
     except RunStopped as error:
-        for note in _next(error, again):
+        for note in _next(error, again, config):
             error.add_note(note)
         raise
     finally:
@@ -65,20 +71,32 @@ def carry_out(store: Store, run: str, work: Callable[[], T], *, again: str) -> T
 def restart_command(run: str, config: Config, apps: tuple[str, ...] = ()) -> str:
     """What to type, word for word, to continue a run from here.
 
-    What a script declares is found in the module of its name, which only its owner knows.
+    What a script declares is found in the module of its name, which only its owner knows, and has
+    named where any is.
     """
     words = ["holdfast", "restart", run]
     known = config.settings["app"]
     if known.origin == "--app":
         apps = (*apps, *known.value)
-    for name in dict.fromkeys("MODULE" if each == "__main__" else each for each in apps):
+    if known.value:
+        apps = tuple(each for each in apps if each != MAIN)
+    for name in dict.fromkeys("MODULE" if each == MAIN else each for each in apps):
         if known.origin == "--app" or name not in known.value:
             words += ["--app", name]
-    if config.settings["store"].origin == "--store":
-        words += ["--store", str(config.store)]
+    words += _same_store(config)
     if run.startswith("-"):  # It would be taken for an option.
         words = [*words[:2], *words[3:], "--", run]
     return shlex.join(words)
+
+
+def there(command: str, config: Config) -> str:
+    """A command as it must be typed to be about the same store as this one."""
+    return " ".join([command, shlex.join(_same_store(config))]).strip()
+
+
+def _same_store(config: Config) -> list[str]:
+    is_named = config.settings["store"].origin == "--store"
+    return ["--store", str(config.store)] if is_named else []
 
 
 def warn_on_stderr() -> None:
@@ -107,7 +125,7 @@ def _ended(store: Store, run: str) -> float | None:
         return None
 
 
-def _next(error: RunStopped, again: str) -> list[str]:
+def _next(error: RunStopped, again: str, config: Config) -> list[str]:
     match error:
         case InDoubt():
             return [
@@ -119,9 +137,9 @@ def _next(error: RunStopped, again: str) -> list[str]:
         case Diverged():
             return [f"with today's code:  {again} --redo-turn"]
         case Waiting():
-            return [f"to answer:  {error.command}", f"then:       {again}"]
-        case RunFailed() | Paused():
-            when = "to try again" if isinstance(error, RunFailed) else "once it may go on"
+            return [f"to answer:  {there(error.command, config)}", f"then:       {again}"]
+        case RunFailed() | InvalidState() | Escalated() | Paused():
+            when = "once it may go on" if isinstance(error, Paused) else "to try again"
             return [f"{when}:  {again}"]
         case _:
             return []

@@ -1,8 +1,9 @@
 """Items of the inbox as people and programs see them, and what to type next."""
 
 from collections.abc import Sequence
-from shlex import quote
 
+from holdfast.cli.carry import there
+from holdfast.cli.config import Config
 from holdfast.cli.grid import Grid
 from holdfast.cli.text import duration, moment, short
 from holdfast.cli.values import to_json
@@ -12,8 +13,14 @@ from holdfast.report.event import when
 COLUMNS = ("id", "kind", "run", "since", "expires", "state", "question")
 
 
-def command(item: Item) -> list[str]:
-    """What may be typed to answer an item."""
+def commands(item: Item, again: str, config: Config) -> list[str]:
+    """What may be typed to answer an item; `again` restarts its run."""
+    if item.kind == "escalation":
+        return [again, there(f"holdfast inbox answer {item.id} dismiss", config)]
+    return [there(each, config) for each in _words(item)]
+
+
+def _words(item: Item) -> list[str]:
     match item.kind:
         case "approval":
             return [f"holdfast inbox approve {item.id}", f"holdfast inbox reject {item.id}"]
@@ -22,9 +29,6 @@ def command(item: Item) -> list[str]:
                 f"holdfast inbox answer {item.id} happened --outcome JSON",
                 f"holdfast inbox answer {item.id} 'not done'",
             ]
-        case "escalation":
-            restart = f"holdfast restart {quote(item.run)}"
-            return [restart, f"holdfast inbox answer {item.id} dismiss"]
         case _:
             options = item.options or ["ANSWER"]
             return [f"holdfast inbox answer {item.id} {_word(option)}" for option in options]
@@ -34,13 +38,13 @@ def _word(option: str) -> str:
     return option if option.isalnum() else "'" + option.replace("'", "'\\''") + "'"
 
 
-def waiting(items: Sequence[Item], again: str) -> list[tuple[str, str]]:
+def waiting(items: Sequence[Item], again: str, config: Config) -> list[tuple[str, str]]:
     """What a waiting run waits for, for the head of its story; or how it goes on."""
     rows: list[tuple[str, str]] = []
     for item in items:
         if item.state == "open" and item.kind != DOUBT:
             rows.append(("waits for", f"{item.text} ({item.kind} {item.id})"))
-            rows += [("", f"to answer:  {each}") for each in command(item)]
+            rows += [("", f"to answer:  {each}") for each in commands(item, again, config)]
     return rows or [("next", again)]
 
 
@@ -61,8 +65,8 @@ def grid(items: Sequence[Item], now: float) -> Grid:
     return Grid(columns=COLUMNS, rows=rows)
 
 
-def detail(item: Item) -> Grid:
-    """All that is known of one item."""
+def detail(item: Item, again: str, config: Config) -> Grid:
+    """All that is known of one item; `again` restarts its run."""
     rows = [
         ("id", item.id),
         ("kind", item.kind),
@@ -80,7 +84,7 @@ def detail(item: Item) -> Grid:
     for name, value in (item.arguments or {}).items():
         rows.append((f"  {name}", to_json(value, indent=None)))
     if item.state == "open":
-        rows += [("to answer", each) for each in command(item)]
+        rows += [("to answer", each) for each in commands(item, again, config)]
     return Grid(columns=("", " "), rows=[row for row in rows if row[1]], has_header=False)
 
 

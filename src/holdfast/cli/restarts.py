@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from holdfast.cli import apps
-from holdfast.cli.carry import carry_out, restart_command
+from holdfast.cli.carry import carry_out
 from holdfast.cli.config import Config
 from holdfast.cli.grid import Grid
 from holdfast.cli.output import ask, can_ask, emit, print_result, tell
@@ -72,7 +72,7 @@ def restart_one(config: Config, text: str, consent: Consent, how: How) -> int:
                 revive=how.revive,
                 reason=how.reason,
             ),
-            again=restart_command(body.id, config),
+            config,
         )
     print_result(config.output, body.id, result)
     return 0
@@ -159,7 +159,7 @@ def _try(store: Store, config: Config, info: RunInfo, modules: frozenset[str]) -
             store,
             info.id,
             lambda: store.restart(info.id, agent=agent),
-            again=restart_command(info.id, config),
+            config,
         )
     except HoldfastError as error:
         return _row(info, status_of_info(store.get(info.id)), str(error))

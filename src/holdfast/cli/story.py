@@ -74,7 +74,9 @@ def header(told: Timeline, status: str, config: Config, beside: Beside, *, is_he
     for doubt in told.doubts:
         rows += _doubt(doubt, again, is_held=is_held)
     if told.status is Status.WAITING:
-        rows += waiting(beside.items, again)
+        rows += waiting(beside.items, again, config)
+    elif told.status is Status.ROLLING_BACK and not is_held:
+        rows.append(("next", again.replace(" restart ", " rollback ", 1)))
     elif status == INTERRUPTED or (told.error and not told.doubts):
         rows.append(("next", f"{again} --redo-turn" if status == Status.DIVERGED else again))
     return Grid(columns=("", " "), rows=[row for row in rows if row[1]], has_header=False)
@@ -158,8 +160,8 @@ _WORDS = {
 
 def _what(event: Event) -> str:
     match event.kind:
-        case "question":
-            return short(f"{event.name}: {event.asked}")
+        case "question" | "taking back" | "taken back":
+            return short(_about(event))
         case "step" | "effect" | "note" | "retry" | "stream" | "child":
             inside = "· " if event.is_inside else ""
             child = f" {event.key}:" if event.kind == "child" else ""
@@ -173,6 +175,14 @@ def _what(event: Event) -> str:
         case kind:
             word = _WORDS.get(kind, kind)
             return f"{word} {event.name}" if event.name else word
+
+
+def _about(event: Event) -> str:
+    """What a person is asked, or which effect is taken back, and in which way."""
+    if event.kind == "question":
+        return f"{event.name}: {event.asked}"
+    way = f": {event.name}" if event.name else ""
+    return f"{event.kind} {event.asked or 'an effect'}{way}"
 
 
 def _outcome(event: Event) -> str:

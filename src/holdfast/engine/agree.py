@@ -3,14 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
-from holdfast.capture.digest import digest
-from holdfast.engine.bare import bare
+from holdfast.engine.bare import olders
 from holdfast.engine.order import Order
 from holdfast.engine.question import Question, Shape, show
 from holdfast.errors import AgentMismatch, Damaged, UsageError
 from holdfast.model.journal import Started
 from holdfast.model.run import Status
-from holdfast.store.codec.vault import Guard, guarded
 from holdfast.store.codec.veil import redact
 from holdfast.store.reader import Reader, Run
 
@@ -93,18 +91,16 @@ def _completed(
 
 
 def _is_older(question: Question, started: Started) -> bool:
-    """Whether the run was started with the same, before a secret in it was declared."""
-    older = bare(question)
-    return older is not None and older.digest == started.digest
+    """Whether the run was started with the same, recorded under other words."""
+    return any(older.question.digest == started.digest for older in olders(question))
 
 
 def _fits(question: Question, started: Started) -> bool:
     """Whether every recorded argument has its name and value still; others may have come since."""
     marks = {each.name: {each.mark} for each in question.asked}
-    older = bare(question)
-    with guarded(Guard(cuts=False)):
-        for name, value in ({} if older is None else older.bound).items():
-            marks[name].add(digest(value, path=name)[:4])
+    for older in olders(question):
+        for name, mark in older.marks().items():
+            marks[name].add(mark[:4])
     return all(each.mark in marks.get(each.name, ()) for each in started.asked)
 
 

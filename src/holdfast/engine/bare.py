@@ -1,34 +1,54 @@
-"""A call as it was recorded before the secrets in its arguments were declared.
+"""A call as it was recorded under other words: before its secrets were declared, or by a script.
 
 Arguments are hashed with references in the place of secrets. Whoever declares a secret later would
-not find again what was recorded, and an effect would be another one; so it is asked both ways.
+not find again what was recorded, and an effect would be another one; so it is asked both ways. So
+it is where a script's classes are among them, which older versions called by the name `__main__`.
 """
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
+from holdfast.capture.digest import digest
 from holdfast.capture.tracked import plain
 from holdfast.engine.intent import Meaning, meaning
 from holdfast.engine.question import Question, whole_digest
 from holdfast.store.codec.secret import Secret
+from holdfast.store.codec.values import registry
 from holdfast.store.codec.vault import Guard, guarded, vault
 
 
-def bare(question: Question) -> Question | None:
-    """The same question with its secrets in clear; None if there are none in it."""
-    if vault.is_empty:
-        return None
-    bound = {name: _revealed(plain(value)) for name, value in question.bound.items()}
-    with guarded(Guard(cuts=False)):
-        digest = whole_digest(question.name, bound)
-    return None if digest == question.digest else replace(question, digest=digest, bound=bound)
+class Older(NamedTuple):
+    """A question under other words, and how its arguments are hashed."""
+
+    question: Question
+    how: Guard
+
+    def meaning(self, module: str, key: tuple[str, ...]) -> Meaning:
+        """What it means as the question of a tool."""
+        with guarded(self.how):
+            return meaning(module, key, self.question)
+
+    def marks(self) -> dict[str, bytes]:
+        """The hash of each argument."""
+        with guarded(self.how):
+            bound = self.question.bound.items()
+            return {name: digest(value, path=name) for name, value in bound}
 
 
-def bare_meaning(module: str, key: tuple[str, ...], question: Question) -> Meaning:
-    """What a bare question means."""
-    with guarded(Guard(cuts=False)):
-        return meaning(module, key, question)
+def olders(question: Question) -> Iterator[Older]:
+    """The same question under each of the other words, where those make a difference."""
+    clear = [] if vault.is_empty else [Guard(cuts=False)]
+    named = [Guard(cuts=how.cuts, names={}) for how in (Guard(), *clear) if registry.has_scripts]
+    for how in (*clear, *named):
+        bound = {name: plain(value) for name, value in question.bound.items()}
+        if not how.cuts:
+            bound = {name: _revealed(value) for name, value in bound.items()}
+        with guarded(how):
+            whole = whole_digest(question.name, bound)
+        if whole != question.digest:
+            yield Older(replace(question, digest=whole, bound=bound), how)
 
 
 def _revealed(value: Any) -> Any:  # noqa: ANN401 any argument

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from holdfast.engine.bare import bare
+from holdfast.engine.bare import olders
 from holdfast.engine.question import Question, show
 from holdfast.engine.reading import Key, Reading, Record, took_s
 from holdfast.errors import Diverged
@@ -27,7 +27,11 @@ class _Desk(msgspec.Struct):
 
 
 class Book:
-    """The recorded calls of the open turn and of the code outside turns."""
+    """The recorded calls of the open turn and of the code outside turns.
+
+    `until`: inside a critical section that was cut off, where that is recorded; nothing after it
+    is due yet.
+    """
 
     def __init__(self, run: str) -> None:
         self._run = run
@@ -38,6 +42,7 @@ class Book:
         self.loops_left: dict[int, tuple[int, int]] = {}
         self.own = self.all = self.sides = 0
         self.spared_s = 0.0
+        self.until: tuple[int, int] | None = None
 
     def load(self, outside: Iterable[Placed], rows: Iterable[Placed]) -> None:
         """Take in what the journal holds: of finished turns only what stands outside turns."""
@@ -78,7 +83,7 @@ class Book:
             if desk.unused:
                 record = desk.unused.pop((scope, *same, ordinal), None)
                 if record is None:
-                    record = _bare_record(desk, scope, question, ordinal)
+                    record = _older_record(desk, scope, question, ordinal)
                 if record is None and not is_side and isinstance(scope, int):
                     self._check(desk, call)
             if record is None and self._standing and self._standing.get(same):
@@ -101,10 +106,17 @@ class Book:
 
     def _check(self, desk: _Desk, call: Call) -> None:
         """In the agent's own line of code, what was recorded comes before anything new."""
-        due = [r for r in _due(desk) if not r.call.is_side]
+        due = [r for r in self._due(desk) if not r.call.is_side]
         if due:
             first = min(due, key=lambda r: r.call.after)
             raise self.diverged(first.call, call)
+
+    def _due(self, desk: _Desk) -> Iterator[Record]:
+        """Records that should have been asked by now."""
+        for record in desk.unused.values():
+            is_now = self.until is None or (record.row, record.index) < self.until
+            if is_now and record.call.after <= desk.received and not record.is_optional:
+                yield record
 
     def pass_over(self, scope: Scope, first: tuple[int, int], last: tuple[int, int]) -> None:
         """What was recorded between two points was asked for by code that is not run again."""
@@ -124,12 +136,12 @@ class Book:
     def is_waiting(self, scope: Scope) -> bool:
         """Whether recorded calls beside this one were not asked yet: an effect waits for them."""
         with self._lock:
-            return any(True for _ in _due(self._desk(scope)))
+            return any(True for _ in self._due(self._desk(scope)))
 
     def late(self, call: Call) -> Diverged:
         """Recorded calls beside `call` were never asked for."""
         with self._lock:
-            due = list(_due(self._desk(call.scope)))
+            due = list(self._due(self._desk(call.scope)))
         return self.diverged(due[0].call if due else call, call)
 
     def received(self, scope: Scope) -> None:
@@ -181,12 +193,14 @@ class Book:
         return Diverged(self._run, where, was, now)
 
 
-def _bare_record(desk: _Desk, scope: Scope, question: Question, ordinal: int) -> Record | None:
-    """The record of a call whose secrets were declared after it was recorded."""
-    older = bare(question)
-    if older is None:
-        return None
-    return desk.unused.pop((scope, older.name, older.digest, ordinal), None)
+def _older_record(desk: _Desk, scope: Scope, question: Question, ordinal: int) -> Record | None:
+    """The record of a call that was recorded under other words."""
+    for older in olders(question):
+        same = older.question
+        record = desk.unused.pop((scope, same.name, same.digest, ordinal), None)
+        if record is not None:
+            return record
+    return None
 
 
 def place(scope: Scope) -> str:
@@ -196,10 +210,3 @@ def place(scope: Scope) -> str:
     if scope >= 0:
         return f"turn {scope}"
     return "before the first turn" if scope == -1 else f"after loop {-1 - scope}"
-
-
-def _due(desk: _Desk) -> Iterator[Record]:
-    """Records that should have been asked by now."""
-    for record in desk.unused.values():
-        if record.call.after <= desk.received and not record.is_optional:
-            yield record

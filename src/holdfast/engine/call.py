@@ -6,14 +6,15 @@ from typing import Any, NoReturn
 import msgspec
 
 from holdfast import failpoint
+from holdfast.engine import context
 from holdfast.engine.book import place
 from holdfast.engine.drive import Commit, Invoke, Linger, Recorded, Rest, Wait
-from holdfast.engine.faults import is_cancelled, is_cut, to_exception
+from holdfast.engine.faults import is_cut, is_cutting, to_exception
 from holdfast.engine.patience import Tries
 from holdfast.engine.question import Shape, show
 from holdfast.engine.session import Frame, Session
 from holdfast.errors import Diverged, UsageError
-from holdfast.model.journal import Call, Raised, Usage
+from holdfast.model.journal import Call, Error, Raised, Scope, Usage
 from holdfast.model.limits import Retry
 from holdfast.policy.usage import fault_of, usage_of
 from holdfast.store.codec.veil import redact
@@ -51,6 +52,7 @@ def ask(spec: StepSpec, here: Frame, args: tuple[Any, ...], kwargs: Mapping[str,
     while True:
         began = clock.monotonic()
         try:
+            yield from nothing_new(here, call)
             value = yield Invoke(frame, spec.fn, args, kwargs, spec.limit_s)
             failpoint.reach("step.called", call)
             spec.shape.check_unchanged(question, session.state.flats)
@@ -88,8 +90,8 @@ def _refuse(session: Session, fault: UsageError) -> NoReturn:
 
 
 def cut_off(session: Session, call: Call, error: BaseException, took_s: float) -> None:
-    """Note that a cancellation cut a call off: where the code goes on, it goes on without it."""
-    if is_cancelled(error) and not call.is_side and session.stopped is None:
+    """Note what cut a call off: where the code goes on, it goes on without it."""
+    if is_cutting(error) and not call.is_side and session.stopped is None:
         session.raised(call, error, took_s, ())
 
 
@@ -98,21 +100,37 @@ def raise_again(spec: StepSpec, here: Frame, raised: Raised) -> Recorded:
     session = here.session
     session.book.received(raised.call.scope)
     if is_cut(raised.error):
-        yield from cut_off_again(here, raised.call, raised.took_s)
+        yield from cut_off_again(here, raised.call, raised.took_s, raised.error)
     error = to_exception(raised.error, spec.raises)
     session.mark(error, raised)
     raise error
 
 
-def cut_off_again(here: Frame, call: Call, took_s: float) -> Generator[Wait, Any, NoReturn]:
-    """Wait for the timeout that cut a call off in another life.
+def cut_off_again(
+    here: Frame, call: Call, took_s: float, error: Error | None = None
+) -> Generator[Wait, Any, NoReturn]:
+    """Wait for the timeout that cut a call off in another life; nobody would press Ctrl-C again.
 
     It may have begun before calls that this life need not wait for.
     """
-    yield Linger(here, here.session.book.spared_s + took_s + LINGER_S)
-    recorded = f"{show(call.name, call.asked)}, cut off by a timeout"
-    now = "the same without the timeout"
-    raise here.session.stop(Diverged(here.session.id, place(call.scope), recorded, now))
+    session = here.session
+    if error is not None and error.name == KeyboardInterrupt.__name__:
+        raise KeyboardInterrupt(f"as in an earlier life of run {session.id}, which went on")
+    yield Linger(here, session.book.spared_s + took_s + LINGER_S)
+    raise session.stop(not_cut(session, call.scope, show(call.name, call.asked)))
+
+
+def nothing_new(here: Frame, call: Call) -> Generator[Wait, Any, None]:
+    """In a section that another life left cut off nothing new is asked: wait for that again."""
+    section = context.critical.get()
+    if section is not None and section.cut_s is not None:
+        yield from cut_off_again(here, call, section.cut_s)
+
+
+def not_cut(session: Session, scope: Scope, what: str) -> Diverged:
+    """What a timeout cut off in another life went on in this one."""
+    recorded = f"{what}, cut off by a timeout"
+    return Diverged(session.id, place(scope), recorded, "the same without the timeout")
 
 
 def read_usage(

@@ -20,7 +20,7 @@ from holdfast import failpoint
 from holdfast.capture.tracked import inside
 from holdfast.engine import context
 from holdfast.engine.agents import Agent
-from holdfast.engine.call import StepSpec, cut_off, raise_again
+from holdfast.engine.call import StepSpec, cut_off, nothing_new, raise_again
 from holdfast.engine.drive import Commit, Invoke, Recorded, Rest, adrive, drive
 from holdfast.engine.incident import last_decision
 from holdfast.engine.line import is_loop_running
@@ -187,6 +187,7 @@ def _carry(host: Host, each: _Child, held_s: float) -> Recorded:
     session.refuse_if_stopped()  # It may have waited for its turn while the run was cancelled.
     began = session.clock.monotonic()
     try:
+        yield from nothing_new(each.here, call)
         value = yield from _through(host, each, held_s)
     except BaseException as error:
         cut_off(session, call, error, session.clock.monotonic() - began)

@@ -20,10 +20,20 @@ class Current(msgspec.Struct, frozen=True, kw_only=True):
     idempotency_key: str | None
 
 
+class Section(msgspec.Struct, frozen=True, kw_only=True):
+    """A critical section: the keys of its effects in order.
+
+    `cut_s`: after how long an earlier life left it cut off, so that nothing new is asked in it.
+    """
+
+    keys: list[str]
+    cut_s: float | None = None
+
+
 frame: ContextVar[Frame | None] = ContextVar("holdfast_frame", default=None)
 
-critical: ContextVar[list[str] | None] = ContextVar("holdfast_critical", default=None)
-"""The keys of the effects of the critical section that the present code stands in."""
+critical: ContextVar[Section | None] = ContextVar("holdfast_critical", default=None)
+"""The critical section that the present code stands in."""
 
 program: ContextVar[str | None] = ContextVar("holdfast_program", default=None)
 """The script or module that a child process reads at present, for the agents that it declares."""
@@ -62,9 +72,9 @@ def refuse_while_read() -> None:
 
 def meant(key: str) -> None:
     """An effect is asked for: one of the critical section, if the code stands in one."""
-    keys = critical.get()
-    if keys is not None and key not in keys:
-        keys.append(key)
+    section = critical.get()
+    if section is not None and key not in section.keys:
+        section.keys.append(key)
 
 
 def count_active(change: int) -> None:

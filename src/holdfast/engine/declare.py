@@ -15,7 +15,6 @@ from holdfast.engine.drive import Recorded as Waiting
 from holdfast.engine.drive import adrive, drive
 from holdfast.engine.effect import EffectSpec, perform
 from holdfast.engine.handlers import takes_key
-from holdfast.engine.intent import module_of
 from holdfast.engine.logs import log
 from holdfast.engine.patience import limit_of, retry_of
 from holdfast.engine.question import KEY, Shape, name_of, signature_of
@@ -27,6 +26,7 @@ from holdfast.model.cadence import Cadence, Snapshots, pace_of
 from holdfast.model.limits import SLA, Retry
 from holdfast.policy.classify import Rule
 from holdfast.store.codec import values
+from holdfast.store.codec.script import imported
 
 P = ParamSpec("P")
 Q = ParamSpec("Q")
@@ -217,7 +217,7 @@ def effect(
         spec = EffectSpec(
             fn=fn,
             shape=shape,
-            module=module_of(fn),
+            module=imported(fn),
             key=_names(key),
             undo=undo,
             offset=offset,
@@ -228,7 +228,7 @@ def effect(
             approve=rule(shape.name, approve, approve_within),
             limit_s=limit_s,
             retry=again,
-            after=tools_after(after, module_of(fn)),
+            after=tools_after(after, imported(fn)),
             returns_none=getattr(fn, "__annotations__", {}).get("return", "") in (None, "None"),
         )
         tools.declare(spec)

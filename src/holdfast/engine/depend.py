@@ -13,12 +13,12 @@ from msgspec.structs import replace
 
 from holdfast.engine import tools
 from holdfast.engine.effect import EffectSpec
-from holdfast.engine.intent import module_of
 from holdfast.engine.question import name_of
 from holdfast.errors import UsageError
 from holdfast.model.ids import Point
 from holdfast.model.journal import Intended
 from holdfast.model.rollback import Take, Taken
+from holdfast.store.codec.script import imported
 from holdfast.store.reader import Reader
 
 STAYS = frozenset({"impossible", "unknown", "kept"})
@@ -53,7 +53,7 @@ def _tool(declared: Declared, module: str) -> tuple[str, str]:
         if name:
             return home or module, name
     elif hasattr(declared, "bare"):
-        return module_of(declared.bare), name_of(declared.bare)
+        return imported(declared.bare), name_of(declared.bare)
     msg = f"after= takes effects, or their names such as 'shop:pay', not {declared!r}"
     raise UsageError(msg)
 

@@ -9,16 +9,17 @@ from msgspec.structs import replace
 from holdfast import failpoint
 from holdfast.engine import context
 from holdfast.engine.approve import Approve, approval
-from holdfast.engine.bare import bare, bare_meaning
-from holdfast.engine.call import UsageFn, cut_off_again, read_usage
+from holdfast.engine.bare import olders
+from holdfast.engine.call import UsageFn, cut_off_again, nothing_new, read_usage
 from holdfast.engine.drive import PAUSE_S, Commit, Invoke, Recorded, Rest
-from holdfast.engine.faults import is_broken, is_cancelled, is_cut, to_error, to_exception
+from holdfast.engine.faults import is_broken, is_cut, is_cutting, to_error, to_exception
 from holdfast.engine.fence import Look
+from holdfast.engine.fitted import as_said
 from holdfast.engine.intent import Aim, meaning
 from holdfast.engine.outcomes import ELSEWHERE, is_elsewhere
 from holdfast.engine.patience import Tries
 from holdfast.engine.question import KEY, Question, Shape, show
-from holdfast.engine.reading import Record
+from holdfast.engine.reading import Record, is_open
 from holdfast.engine.session import Frame
 from holdfast.errors import Blocked, InDoubt, NotDone, NotStorable
 from holdfast.model.journal import Answered, Call, Declined, Happened, Intended
@@ -80,6 +81,7 @@ def perform(
         is_done = _is_meant(spec, here, question)
         granted = approval(spec.approve, here, question, (args, kwargs), is_done=is_done)
     call, record = session.ask(question, here)
+    yield from nothing_new(here, call) if is_open(record) else ()
     look: Look | None = None
     if record is None or is_elsewhere(record.outcome):
         yield from _let_siblings_ask(here, call)
@@ -89,11 +91,12 @@ def perform(
         session.book.received(call.scope)
         if isinstance(record.entry, Intended):
             context.meant(record.entry.key)
-        return session.give(record.outcome.value, record.row, record.index)
+        given = session.give(record.outcome.value, record.row, record.index)
+        return as_said(spec.fn, given) if record.outcome.how == "person" else given
     elif isinstance(record.outcome, Declined) and record.outcome.error is not None:
         session.book.received(call.scope)
         if is_cut(record.outcome.error):
-            yield from cut_off_again(here, call, record.outcome.took_s)
+            yield from cut_off_again(here, call, record.outcome.took_s, record.outcome.error)
         raise to_exception(record.outcome.error, spec.not_done)
     else:
         found = _recorded_aim(spec, record, question)
@@ -131,11 +134,11 @@ def _look(spec: EffectSpec, here: Frame, question: Question, record: Record | No
     """What the ledger says of a call that this line of history has not made yet."""
     session, entry = here.session, record and record.entry
     elsewhere = entry.key if isinstance(entry, Intended) else None
-    meant, older = meaning(spec.module, spec.key, question), bare(question)
-    if older is not None:
-        was = bare_meaning(spec.module, spec.key, older)
-        if session.fence.stands(was, older):
-            meant, question = was, older
+    meant = meaning(spec.module, spec.key, question)
+    for older in olders(question):
+        was = older.meaning(spec.module, spec.key)
+        if session.fence.stands(was, older.question):
+            meant, question = was, older.question
     try:
         return session.fence.look(meant, question, elsewhere)
     except Blocked as error:
@@ -272,7 +275,7 @@ def _settle(
     deed: _Deed, error: Exception | None, took_s: float = 0.0, *, is_repeated: bool = False
 ) -> Recorded:
     """The effect may have happened. `error`: the call just raised it; None: found after a crash."""
-    spec, wait_s = deed.spec, None
+    spec, session, wait_s = deed.spec, deed.here.session, None
     if error is not None and spec.is_idempotent and deed.tries is not None:
         wait_s = deed.tries.again_s(error, took_s)
     move = next_move(
@@ -288,10 +291,8 @@ def _settle(
                 yield Rest(deed.here, wait_s)
             return (yield from _attempt(deed, "repeat"))
         case Move.STOP:
-            why = "nobody recorded what came of it"
-            if error is not None:
-                why = f"the call raised {type(error).__name__}: {error}"
-            raise _doubt(deed, why) from error
+            raised = error and f"the call raised {type(error).__name__}: {error}"
+            raise _doubt(deed, raised or session.fence.unknown(deed.aim.key)) from error
 
 
 def _probe(deed: _Deed, error: Exception | None) -> Recorded:
@@ -368,14 +369,14 @@ def _overtaken(deed: _Deed) -> Exception:
 
 
 def _not_begun(deed: _Deed, how: str, cut: BaseException, took_s: float = 0.0) -> None:
-    """A wait before the call was cut off, so it was not made; a cancellation is what came of it.
+    """A wait before the call was cut off, so it was not made; what cut it off is what came of it.
 
     Nothing more is known of an effect that was tried before.
     """
     session, call = deed.here.session, deed.call
     session.doing.pop(deed.aim.key, None)
     if how == "call":
-        error = to_error(cut) if is_cancelled(cut) and not call.is_side else None
+        error = to_error(cut) if is_cutting(cut) and not call.is_side else None
         session.pend(Declined(call, deed.aim.key, error, session.clock.now(), took_s, how))
         if error is not None:
             session.received(call, None)

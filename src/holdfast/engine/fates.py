@@ -14,13 +14,17 @@ from holdfast.store.repair.sift import Sifted
 
 Act = Literal["filed", "cut", "carried", "lost"]
 
+REPAIRED = "Repaired"
+"""The error of a run that a repair stopped: a person is to look first, or nothing is left of it."""
+
 
 class Fate(msgspec.Struct, frozen=True, kw_only=True):
     """What a repair does to one damaged run, and what is lost.
 
     `filed`: its catalog row is made anew. `cut`: rows from the first bad one on are moved aside.
     `carried`: so they are, and the newest state that restores is kept. `lost`: nothing is left.
-    `effects_done` were done after what is left, as rows say that are moved aside.
+    `effects_done` were done after what is left, as rows say that are moved aside. `module` is that
+    of its agent, where it is known.
     """
 
     run: str
@@ -35,13 +39,15 @@ class Fate(msgspec.Struct, frozen=True, kw_only=True):
     effects_unsure: list[str] = []
     status: Status | None = None
     effects_done: list[str] = []
+    module: str = ""
 
 
 class Patient(msgspec.Struct, frozen=True, kw_only=True):
     """A run as it was found: its catalog row and entry, where those are sound, and its branches.
 
     `claims` are entries of catalog rows that fail their hashes; `gone` are rows that were
-    acknowledged and are not there; `indexed` those that the index says to hold intents.
+    acknowledged and are not there; `indexed` those that the index says to hold intents; `kin` are
+    branches of other runs with the same ledger.
     """
 
     no: int
@@ -52,6 +58,7 @@ class Patient(msgspec.Struct, frozen=True, kw_only=True):
     faults: list[str]
     gone: list[int]
     indexed: list[int]
+    kin: list[Sifted] = []
 
     @property
     def is_sound(self) -> bool:
@@ -59,9 +66,22 @@ class Patient(msgspec.Struct, frozen=True, kw_only=True):
         return self.row is not None and not self.faults and not self.gone
 
     @property
+    def line(self) -> int | None:
+        """The number of the run that its line of forks began with; None for a child."""
+        origin = None if self.body is None else self.body.origin
+        if origin is None:
+            return self.no
+        return None if origin.is_child else origin.ledger or self.no
+
+    @property
     def name(self) -> str:
         """The run's id, or what it is called where that is lost."""
         return f"lost-{self.no}" if self.body is None else self.body.id
+
+
+def is_kin(one: Patient, other: Patient) -> bool:
+    """Whether two runs do their effects behind one fence: a run and its forks, children apart."""
+    return one is not other and None not in (one.line, other.line) and one.line == other.line
 
 
 def nothing_left(patient: Patient) -> Fate:
@@ -108,7 +128,7 @@ def fate_of(
         run=body.id,
         number=patient.no,
         act=act,
-        why=(patient.faults or ["acknowledged rows are gone"])[0],
+        why=_why(patient),
         point=point_id(body.id, ended[-1]) if ended else None,
         turns_kept=len(kept),
         turns_lost=max([len(gone), *(turn + 1 - len(kept) for turn in gone)]),
@@ -117,4 +137,11 @@ def fate_of(
         effects_unsure=effects[0],
         status=body.status,
         effects_done=effects[1],
+        module=body.module,
     )
+
+
+def _why(patient: Patient) -> str:
+    besides = [each.why for each in patient.kin if each.why]
+    gone = ["acknowledged rows are gone"]
+    return (patient.faults or (gone if patient.gone else besides) or gone)[0]

@@ -9,9 +9,10 @@ from typing import Any
 from holdfast import errors
 from holdfast.engine.logs import log
 from holdfast.errors import Cancelled, NotStorable, Paused, StepError
-from holdfast.model.ids import module_of
+from holdfast.model.ids import MAIN, module_of
 from holdfast.model.journal import Error
 from holdfast.store.codec import values
+from holdfast.store.codec.script import imported
 from holdfast.store.codec.veil import redact
 
 _registered: dict[tuple[str, str], type[BaseException]] = {}
@@ -22,6 +23,10 @@ TRACE_CHARS_MAX = 8000
 
 _MARK = "__holdfast_raised__"
 _CANCELLED = ("asyncio.exceptions", "CancelledError")
+_CUTS = {
+    _CANCELLED,
+    *(("builtins", n) for n in ("KeyboardInterrupt", "SystemExit", "GeneratorExit")),
+}
 
 
 def register_error(cls: type[BaseException]) -> None:
@@ -103,8 +108,8 @@ def marks(error: BaseException) -> Iterator[tuple[Any, ...]]:
 
 
 def is_cut(error: Error) -> bool:
-    """Whether the record says that a call was cut off by a cancellation, which is no answer."""
-    return (error.module, error.name) == _CANCELLED
+    """Whether the record says that code was cut off by a cancellation or alike: no answer."""
+    return (error.module, error.name) in _CUTS
 
 
 def is_cancelled(error: BaseException) -> bool:
@@ -112,19 +117,30 @@ def is_cancelled(error: BaseException) -> bool:
     return (type(error).__module__, type(error).__qualname__) == _CANCELLED
 
 
+def is_cutting(error: BaseException) -> bool:
+    """Whether an exception cuts a call off and the code may go on without it; Ctrl-C does, too."""
+    return is_cancelled(error) or isinstance(error, KeyboardInterrupt)
+
+
 def _find(module: str, name: str, known: Iterable[type[BaseException]]) -> type[Exception] | None:
     """Look a class up among those named in the program; never by importing what is stored."""
-    for cls in known:
-        if (module_of(cls), cls.__qualname__) == (module, name) and issubclass(cls, Exception):
-            return cls
-    found: object = None
     if module == "builtins":
-        found = getattr(builtins, name, None)
+        found: object = getattr(builtins, name, None)
     elif module == errors.__name__:
         found = getattr(errors, name, None)
     else:
-        found = _registered.get((module, name))
+        found = _named(module, name, [*known, *_registered.values()])
     return found if isinstance(found, type) and issubclass(found, Exception) else None
+
+
+def _named(module: str, name: str, known: list[type[BaseException]]) -> type[BaseException] | None:
+    """The class of that name; a script's module is `__main__` when it is run, else its own."""
+    alike = [cls for cls in known if cls.__qualname__ == name]
+    for cls in alike:
+        if module_of(cls) == module:
+            return cls
+    same = {cls for cls in alike if module in (MAIN, imported(cls))}
+    return same.pop() if len(same) == 1 else None
 
 
 def describe(error: Error) -> str:

@@ -115,6 +115,12 @@ class Fence:
                     self._refuse_under_way(each, question)
         return None
 
+    def unknown(self, key: str) -> str:
+        """Why nobody can tell whether an effect stands."""
+        if self._fates.undoing(key) is not None:
+            return "taking it back was begun, and nobody recorded what came of that"
+        return "nobody recorded what came of it"
+
     def has_changed(self, look: Look) -> bool:
         """Whether another line of history wrote into the scope since it was looked at."""
         if not self._fates.rows(SPLIT):

@@ -1,16 +1,11 @@
 """What an effect means to do, apart from where it stands: intent, scope, idempotency key."""
 
 import hashlib
-import sys
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from holdfast.capture.digest import digest
 from holdfast.engine.question import DIGEST_BYTES, Question
-from holdfast.model.ids import MAIN, SCRIPT
 from holdfast.model.journal import Call
 from holdfast.store.marks import intent_mark
 
@@ -58,16 +53,3 @@ def idempotency_key(lineage: bytes, intent: bytes, nth: int) -> str:
     """The key of the n-th effect with an intent; `lineage` is store and root run."""
     whole = hashlib.sha256(b"effect" + lineage + intent + nth.to_bytes(8, "big"))
     return whole.hexdigest()[: 2 * DIGEST_BYTES]
-
-
-def module_of(fn: Callable[..., Any]) -> str:
-    """The module of a tool; a script's is named as if it were imported."""
-    module = getattr(fn, "__module__", None) or MAIN
-    if module not in (MAIN, SCRIPT):
-        return str(module)
-    main = sys.modules.get(module)
-    spec = getattr(main, "__spec__", None)
-    if spec is not None and module == MAIN:
-        return str(spec.name)
-    file = getattr(main, "__file__", None)
-    return Path(file).stem if file else MAIN

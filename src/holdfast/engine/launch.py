@@ -216,7 +216,7 @@ class Launcher:
             raise self._held(found) from None
 
     def _session(self, order: Order, writer: RunWriter, *, is_resumed: bool = False) -> Session:
-        reader = self._opened.reader
+        reader = self._opened.reader_of_run()
         session = Session(
             writer=writer,
             reader=reader,
@@ -303,7 +303,7 @@ class Launcher:
         now = self._clock.now()
         session.sections.capture()
         session.refuse_invalid("at the end of the run")
-        finished = Finished(now, self._opened.chunks.keep(data), session.state.delta())
+        finished = Finished(now, session.reader.chunks.keep(data), session.state.delta())
         body = msgspec.structs.replace(session.writer.run.body, status=Status.FINISHED, ended=now)
         ticket = session.record(finished, body=body)[2]
         return given, ticket

@@ -12,12 +12,13 @@ from msgspec.structs import replace
 
 from holdfast import failpoint
 from holdfast.clock import Clock
-from holdfast.engine import context, left
+from holdfast.engine import context, interrupted, left
 from holdfast.engine.agents import Agent
 from holdfast.engine.cancel import cancel, children_of
 from holdfast.engine.drive import PAUSE_S
 from holdfast.engine.faults import is_cancelled
 from holdfast.engine.fork import Fork, fork
+from holdfast.engine.halves import go_past
 from holdfast.engine.hold import Holds
 from holdfast.engine.housekeeper import Housekeeper
 from holdfast.engine.inbox import Inbox
@@ -37,6 +38,7 @@ from holdfast.errors import (
     NestedCall,
     Paused,
     RunStopped,
+    StoreError,
     Waiting,
     WrongLoop,
 )
@@ -104,11 +106,15 @@ class Lives:
     def carry_out(self, order: Order) -> Any:  # noqa: ANN401 the agent's own result
         """Carry an order out in this thread."""
         _refuse_nested(order)
-        if order.agent.is_async:
-            if is_loop_running():
-                raise WrongLoop("store.run", "an event loop runs in this thread")
-            return asyncio.run(self.acarry_out(order))
-        return self._carry_out(order, lambda _: None)
+        if order.agent.is_async and is_loop_running():
+            raise WrongLoop("store.run", "an event loop runs in this thread")
+        try:
+            if order.agent.is_async:
+                return asyncio.run(self.acarry_out(order))
+            return self._carry_out(order, lambda _: None)
+        except KeyboardInterrupt as error:
+            interrupted.tell(error, order)
+            raise
 
     def _carry_out(self, order: Order, begun_with: Callable[[Session], None]) -> Any:  # noqa: ANN401
         try:
@@ -139,7 +145,7 @@ class Lives:
                 for _ in self._while_doing(begun.session):
                     self._clock.sleep(PAUSE_S)
                 if begun.session.back is None:
-                    failed = self._launcher.fail(begun.session, error)
+                    failed = self._fail(begun.session, error)
                     raise failed from failed.__cause__
             else:
                 return result
@@ -155,6 +161,9 @@ class Lives:
             return await self._alive(order)
         except RunStopped:
             await asyncio.to_thread(self._notify, order.run)
+            raise
+        except asyncio.CancelledError as error:
+            interrupted.tell(error, order)
             raise
 
     async def _alive(self, order: Order) -> Any:  # noqa: ANN401 the agent's own result
@@ -173,11 +182,17 @@ class Lives:
                 for _ in self._while_doing(begun.session):
                     await asyncio.sleep(PAUSE_S)
                 if begun.session.back is None:
-                    failed = await asyncio.to_thread(self._launcher.fail, begun.session, error)
+                    failed = await asyncio.to_thread(self._fail, begun.session, error)
                     raise failed from failed.__cause__
             else:
                 return result
         return await self.acarry_out(_back(order, begun.session))
+
+    def _fail(self, session: Session, error: Exception) -> BaseException:
+        """Record why the run stopped; a section that a timeout left on the way is aborted first."""
+        if session.stopped is None and not isinstance(error, RunStopped | StoreError):
+            go_past(session.halves, is_side=False)
+        return self._launcher.fail(session, error)
 
     def _while_doing(self, session: Session) -> Iterator[None]:
         """Where nothing failed: effects that tasks or threads beside the agent do may still end.
@@ -215,7 +230,7 @@ class Lives:
         except BaseException as error:
             left.take_back(session)
             if isinstance(error, CALLED_OFF) or is_cancelled(error):
-                session.called_off(error)
+                interrupted.note(session, error)
             raise
         finally:
             self._housekeeper.remove(session)
@@ -269,6 +284,9 @@ class Lives:
                 (supervisor.recover if is_cut else supervisor.carry_out)(order, terms)
             except RunStopped:
                 self._notify(order.run)
+                raise
+            except KeyboardInterrupt as error:
+                interrupted.tell(error, order)
                 raise
             known = self._launcher.known(order)
         assert known is not None

@@ -29,11 +29,27 @@ class Line:
     def __init__(self) -> None:
         self._thread = threading.get_ident()
         self._task: asyncio.Task[Any] | None = None
+        self.around: BaseException | None = None
 
     def begin(self) -> None:
         """Say that the agent's own code runs here: in this thread and, if any, this task."""
         self._thread = threading.get_ident()
+        self.around = sys.exception()
         self._task = asyncio.current_task() if is_loop_running() else None
+
+    def refuse_exit(self) -> None:
+        """While Ctrl-C takes the code down, a call in a `finally` raises that again.
+
+        The run is not over, so what belongs to its end is for the next life. In that one nobody
+        would ask for it here.
+        """
+        error = sys.exception()
+        if isinstance(error, KeyboardInterrupt | SystemExit) and error is not self.around:
+            raise error
+
+    def is_leaving(self) -> bool:
+        """Whether the agent's own task is cancelled, and nothing took that back yet."""
+        return self._task is not None and self._task.cancelling() > 0
 
     def is_side(self) -> bool:
         """Whether a thread or task beside the agent's own asks."""

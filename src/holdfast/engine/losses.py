@@ -1,6 +1,7 @@
 """What a rollback loses: turns, and effects that were done since."""
 
-from collections.abc import Iterator
+import contextlib
+from collections.abc import Iterator, Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -10,10 +11,14 @@ from holdfast.engine.depend import Lost, arranged
 from holdfast.engine.fork import Cut
 from holdfast.engine.outcomes import Entered, Fates
 from holdfast.engine.question import show
+from holdfast.errors import Damaged
 from holdfast.model.ids import Point, branch_of
 from holdfast.model.journal import Declined, Entry, Happened, Intended, LoopLeft, TurnEnded, Undone
 from holdfast.model.rollback import Take, Taken
 from holdfast.store.reader import Reader, Run
+
+UNDOES = ("undo", "offset", "ask")
+"""Ways in which an effect is taken back, or may be."""
 
 
 class Loss(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,6 +69,25 @@ def held_elsewhere(fate: Happened | None) -> str:
     """Why an effect stays that was taken over from another line of history; empty: it was not."""
     is_shared = fate is not None and fate.how == "ledger"
     return "another branch or run of this history holds it too" if is_shared else ""
+
+
+def forks_on(reader: Reader, run: Run, takes: Sequence[Take]) -> list[str]:
+    """The forks whose history holds an effect that is to be taken back, oldest first.
+
+    They are not asked, and go on as if it stood. One that cannot be read is not told.
+    """
+    undone = [(take.row, take.index) for take in takes if take.move in UNDOES]
+    found: list[str] = []
+    with contextlib.suppress(Damaged):
+        for other in reader.runs() if undone else ():
+            origin = other.body.origin
+            if origin is None or origin.is_child or other.row.no == run.row.no:
+                continue
+            with contextlib.suppress(Damaged):
+                ends = {each.parent: each.grown_from for each in reader.line(other.row.head)}
+                if any(at < ends.get(branch_of(at[0]), (-1, 0)) for at in undone):
+                    found.append(other.body.id)
+    return found[::-1]
 
 
 def _is_of_turn(entry: Entry) -> bool:

@@ -5,20 +5,24 @@ with the effects that are known and what the open turn had recorded. Where effec
 happened of which nothing is known any more, the run does not go on by itself: a person restarts it.
 """
 
-from collections.abc import Container, Sequence
+import contextlib
+from collections.abc import Sequence
+from itertools import takewhile
 
 import msgspec
 from msgspec.structs import replace
 
 from holdfast.capture.state import State
-from holdfast.engine.fates import Act, Fate, Patient, fate_of, nothing_left
+from holdfast.engine.anew import Tail
+from holdfast.engine.cutoff import CutOff, end_rollback
+from holdfast.engine.fates import REPAIRED, Act, Fate, Patient, fate_of, nothing_left
+from holdfast.engine.forgotten import done_in, is_ledger, lost_besides, told, unsure_of
 from holdfast.engine.good import newest_good
 from holdfast.engine.outside import is_outside
 from holdfast.engine.points import Points
-from holdfast.engine.question import show
 from holdfast.engine.restore import is_pruned
 from holdfast.errors import Damaged, NotStorable
-from holdfast.model.branches import RolledBack, Undoing
+from holdfast.model.branches import Retaken, Retaking, RolledBack, Settled, Undoing
 from holdfast.model.ids import Point, branch_of, ranges
 from holdfast.model.journal import (
     Answer,
@@ -42,18 +46,19 @@ from holdfast.model.journal import (
     TurnEnded,
     Undone,
 )
-from holdfast.model.ledger import Opened
+from holdfast.model.rollback import Take
 from holdfast.model.run import Holder, RunBody, Status
 from holdfast.store.backends.base import JournalRow, RunRow
 from holdfast.store.codec import values
+from holdfast.store.inside import references_of
 from holdfast.store.reader import Placed, Reader, Run
 from holdfast.store.repair.rebuild import Keep
 from holdfast.store.repair.sift import Sifted
-from holdfast.store.seal.base import RunSeals
 from holdfast.store.verify.lines import Lines
-from holdfast.store.writer import make_row, make_run
+from holdfast.store.writer import make_run
 
 _LEDGER = (Intended, Happened, Declined)
+_BACK = (Retaking, Undoing, Undone, Retaken)
 _RECORDED = (Answer, Streamed, Spawned, Raised, Noted, Saved, *_LEDGER)
 
 
@@ -63,6 +68,7 @@ class Mender:
     def __init__(self, reader: Reader, points: Points, holder: Holder, now: float) -> None:
         self._reader, self._points = reader, points
         self._holder, self._now = holder, now
+        self._carried: set[str] = set()
 
     def mend(self, patient: Patient, every: dict[int, Sifted]) -> tuple[Keep | None, Fate | None]:
         """What the new database holds of a run, and its fate if it was damaged.
@@ -78,7 +84,8 @@ class Mender:
         body = patient.body or _body_of(patient, started)
         head = _head(patient, kept)
         branches = [each for each in patient.branches if each.kept or each is head]
-        if patient.is_sound and patient.row is not None:
+        unsure, done = lost_besides(patient, head, self._carried)
+        if patient.is_sound and patient.row is not None and not (unsure or done):
             return self._keep(Run(row=patient.row, body=body), branches, [], every), None
         epoch = _epoch(kept)
         row = patient.row or RunRow(
@@ -87,16 +94,19 @@ class Mender:
         row = replace(row, kid=self._reader.seals.kid(body.id), head=head.branch.no)
         line = _line(head, every)
         tail = Tail(seals, head)
-        act: Act = "filed"
-        unsure: list[str] = []
-        done: list[str] = []
-        is_cut = head.lost or not head.kept or any(each.lost and is_ledger(each) for each in kept)
+        act: Act = "cut" if unsure or done else "filed"
+        is_ended = bool(head.kept) and isinstance(head.kept[-1].row.entries[-1], Finished)
+        is_lost = any(each.lost and is_ledger(each) for each in kept) or unsure or done
+        is_cut = head.lost or not head.kept or (is_lost and not is_ended)
         if is_cut or patient.gone or row.epoch != epoch:
             row = replace(row, epoch=row.epoch + 1)
             good = self._good(Run(row=row, body=body), head)
             act = "cut" if good is None else "carried"
-            self._add(tail, Run(row=row, body=body), head, line, good)
-            unsure, done = _unsure(patient, head, good, every), _done(head, good)
+            ended = self._add(tail, Run(row=row, body=body), head, line, good)
+            body = replace(body, undos_left=body.undos_left + len(ended.unknown))
+            self._carried.update(e.key for e in tail.entries if isinstance(e, Intended))
+            unsure += [*unsure_of(patient, head, tail.entries, every), *ended.told]
+            done += done_in(head, tail.entries)
             is_over = good is None and not _goes_on(line)
             if (unsure or done or is_over) and not isinstance(tail.last, Finished | Failed):
                 tail.add([self._stop(body.id, unsure, done, is_over=is_over)], tail.base)
@@ -150,32 +160,71 @@ class Mender:
         return good if is_beyond else None
 
     def _add(
-        self, tail: "Tail", run: Run, head: Sifted, line: Sequence[Placed], good: Point | None
-    ) -> None:
-        """A new life under the next epoch; then what is known beyond the healthy beginning."""
+        self, tail: Tail, run: Run, head: Sifted, line: Sequence[Placed], good: Point | None
+    ) -> CutOff:
+        """A new life under the next epoch; then what is known beyond the healthy beginning.
+
+        A rollback that damage cut off is over then; how is returned.
+        """
         resumed = Resumed(self._now, run.row.epoch, self._holder, run.body.version)
         base = line[-1].row.base if line else -1
         life = tail.next
+        before = [] if good is None else self._before(head, line, good)
+        own = [entry for placed in head.kept for entry in placed.row.entries]
+        ended = end_rollback([*own, *before], self._named, self._now)
+        tail.add([resumed, *before, *ended.entries], base)
         if good is None:
-            tail.add([resumed], base)
-            return
-        known = {e.key for placed in line for e in placed.row.entries if isinstance(e, _LEDGER)}
-        before = [
-            e
-            for placed in head.rest
-            for index, e in enumerate(placed.row.entries)
-            if (placed.id, index) < good and isinstance(e, _LEDGER) and e.key not in known
-        ]
-        tail.add([resumed, *before], base)
+            return ended
         outside = [p.id for p in line if is_outside(p.row.turn, p.row.entries)]
         entries = self._standing(run, good, life)
         entries[-1:] = [
             replace(e, outside=ranges(iter(outside))) if isinstance(e, Based) else e
             for e in entries[-1:]
         ]
-        left = _open_turn(head.rest, good)
+        left = takewhile(lambda each: self._is_there(each[1]), _open_turn(head.rest, good))
         whole = [self._whole(run, e, at, life) if isinstance(e, Saved) else e for at, e in left]
         tail.add([*entries, *whole], tail.next)
+        return ended
+
+    def _before(self, head: Sifted, line: Sequence[Placed], good: Point) -> list[Entry]:
+        """What became of effects between the healthy beginning and a point beyond it."""
+        known = {
+            (type(e), e.key)
+            for placed in line
+            for e in placed.row.entries
+            if isinstance(e, _LEDGER)
+        }
+        found: list[Entry] = []
+        for placed in head.rest:
+            for index, entry in enumerate(placed.row.entries):
+                if (placed.id, index) >= good or not self._is_there(entry):
+                    continue
+                if isinstance(entry, Settled):
+                    found.append(replace(entry, delta=None, turn=-1))  # A whole state follows.
+                elif isinstance(entry, _BACK) or (
+                    isinstance(entry, _LEDGER) and (type(entry), entry.key) not in known
+                ):
+                    found.append(entry)
+        return found
+
+    def _is_there(self, entry: Entry) -> bool:
+        """Whether every large value is there that an entry names."""
+        fetch = self._reader.chunks.fetch
+        try:
+            for reference in references_of(entry, fetch):
+                fetch(reference)
+        except (Damaged, ValueError):
+            return False
+        return True
+
+    def _named(self, take: Take) -> str:
+        """An effect as people read it; its key, where its intent is damaged."""
+        with contextlib.suppress(Damaged):
+            entries = self._reader.row(take.row).row.entries
+            meant = entries[take.index] if take.index < len(entries) else None
+            if isinstance(meant, Intended):
+                return told(meant)
+        return f"the effect {take.key}"
 
     def _whole(self, run: Run, entry: Saved, at: Point, life: int) -> Entry:
         """A checkpoint with all that it holds: what its change was made to is not there any more.
@@ -212,31 +261,7 @@ class Mender:
         else:
             parts.append(f"look, then `holdfast restart {run}` goes on and may do them again")
         message = f"repaired; {'; '.join(parts)}"
-        return Failed(self._now, str(Status.FAILED), Error("holdfast", "Repaired", message))
-
-
-class Tail:
-    """Rows that are made anew, chained behind the healthy beginning of a branch."""
-
-    def __init__(self, seals: RunSeals, head: Sifted) -> None:
-        self._seals, self._mac = seals, head.mac
-        self.next = head.end + 1
-        self.base = -1
-        self.rows: list[JournalRow] = []
-        self.placed: list[Placed] = []
-
-    def add(self, entries: list[Entry], base: int) -> None:
-        """One more row."""
-        content = Row(base, -1, entries)
-        row = make_row(self._seals, self.next, self._mac, content)
-        self.rows.append(row)
-        self.placed.append(Placed(id=row.id, mac=row.mac, size=len(row.body), row=content))
-        self.next, self._mac, self.base = row.id + 1, row.mac, base
-
-    @property
-    def last(self) -> Entry | None:
-        """The newest entry."""
-        return self.placed[-1].row.entries[-1] if self.placed else None
+        return Failed(self._now, str(Status.FAILED), Error("holdfast", REPAIRED, message))
 
 
 def _body_of(patient: Patient, started: Started) -> RunBody:
@@ -260,11 +285,6 @@ def _head(patient: Patient, kept: Sequence[Sifted]) -> Sifted:
     wanted = -1 if patient.row is None else patient.row.head
     known = next((each for each in patient.branches if each.branch.no == wanted), None)
     return known or next(each for each in reversed(kept) if not is_ledger(each))
-
-
-def is_ledger(found: Sifted) -> bool:
-    """Whether a branch stands beside its run's history, as its ledger."""
-    return bool(found.kept) and any(isinstance(e, Opened) for e in found.kept[0].row.entries)
 
 
 def _epoch(kept: Sequence[Sifted]) -> int:
@@ -318,48 +338,6 @@ def _open_turn(rest: Sequence[Placed], good: Point) -> list[tuple[Point, Entry]]
 def _by(mark: Mark, life: int) -> Mark:
     """The mark of a checkpoint whose life is told by another row now."""
     return replace(mark, life=life)
-
-
-def _unsure(patient: Patient, head: Sifted, good: Point | None, every: Container[int]) -> list[str]:
-    """Effects of which it is not known any more whether they were done.
-
-    `every` are the branches that are kept: what is indexed in another is lost with it.
-    """
-    lost = [each.lost for each in patient.branches]
-    read = {placed.id: placed for placed in head.rest}
-    names = []
-    if good is None:
-        known = {each.key for each in _entries(head) if isinstance(each, Happened | Declined)}
-        intended = [each for each in _entries(head) if isinstance(each, Intended)]
-        names = [_told(each) for each in intended if each.key not in known]
-    hidden = {
-        id_
-        for id_ in patient.indexed
-        if id_ not in read and (branch_of(id_) not in every or any(id_ in ids for ids in lost))
-    }
-    names += ["one that cannot be read"] * len(hidden)
-    names += ["any in rows that are gone"] * bool(patient.gone)
-    if any(each.lost and is_ledger(each) for each in patient.branches):
-        names.append("approvals in rows of the ledger that are lost")
-    return names
-
-
-def _done(head: Sifted, good: Point | None) -> list[str]:
-    """Effects whose outcome can be read in rows that are cut off: a run that goes on asks anew."""
-    if good is not None:
-        return []
-    done = {each.key for each in _entries(head) if isinstance(each, Happened)}
-    intended = [each for each in _entries(head) if isinstance(each, Intended) and each.key in done]
-    return list(dict.fromkeys(_told(each) for each in intended))
-
-
-def _entries(head: Sifted) -> list[Entry]:
-    """What can be read behind the healthy beginning."""
-    return [entry for placed in head.rest for entry in placed.row.entries]
-
-
-def _told(intended: Intended) -> str:
-    return show(intended.call.name, intended.call.asked)
 
 
 def _as_told_by(last: Entry, body: RunBody) -> RunBody:

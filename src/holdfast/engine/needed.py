@@ -74,7 +74,7 @@ def _rows_to_loops(reader: Reader, outside: set[int]) -> Iterator[Placed]:
     """The rows that the states are read from with which loops in these rows were left."""
     for placed in reader.some(outside):
         for index, entry in enumerate(placed.row.entries):
-            if isinstance(entry, LoopLeft):
+            if isinstance(entry, LoopLeft) and placed.id in outside:
                 yield from rows_to(reader, branch_of(placed.id), (placed.id, index))
 
 

@@ -7,6 +7,7 @@ on without it either, or the next life would go another way than this one.
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
+from holdfast.engine.line import is_loop_running
 from holdfast.ondemand import OnDemand
 
 if TYPE_CHECKING:
@@ -46,3 +47,9 @@ async def collect() -> None:
     task = asyncio.current_task()
     if task is not None and task.cancelling():
         await asyncio.sleep(0)
+
+
+def is_uncancelled() -> bool:
+    """Whether a task runs here that nobody cancels any more: a timeout takes that back."""
+    task = asyncio.current_task() if is_loop_running() else None
+    return task is not None and not task.cancelling()

@@ -37,7 +37,7 @@ class RollbackPlan:
 
     `effects` are in the order in which they are taken back. What is not known is None: how long the
     handlers take, and what they cost. `children` were begun after the target; roll one back itself
-    to have its effects undone.
+    to have its effects undone. `forks` have effects in their history that are undone here.
     """
 
     run: str
@@ -52,6 +52,7 @@ class RollbackPlan:
     effects: list[Taken]
     is_unfinished: bool
     children: list[str] = field(default_factory=list)
+    forks: list[str] = field(default_factory=list)
     seconds: float | None = None
     cost_usd: float | None = None
     _apply: "Apply" = field(repr=False, compare=False)
@@ -134,6 +135,8 @@ def _told(plan: RollbackPlan) -> Iterator[str]:
         yield f"- effect {each.effect}, key {each.key}: {WAYS.get(each.how, each.how)}{then}{why}"
     for each_child in plan.children:
         yield f"- child {each_child} stays as it is; what it did is not done again, nor undone"
+    for fork in plan.forks:
+        yield f"- fork {fork} has in its history what is undone, and goes on as if that stood"
     if plan.effects:
         yield "- how long the undos take, and what they cost, is not known"
 

@@ -38,10 +38,10 @@ from holdfast.model.journal import (
 )
 from holdfast.ondemand import OnDemand
 from holdfast.policy.usage import total
-from holdfast.store.chunks import length
 from holdfast.store.codec.values import registry
 from holdfast.store.codec.vault import Guard, guarded
 from holdfast.store.reader import Placed, Reader, Run, first_row
+from holdfast.store.reference import length
 
 if TYPE_CHECKING:
     from holdfast.engine import checkpoint as forms
@@ -299,9 +299,12 @@ class _Teller:
         )
 
     def _facts_of(self, life: int) -> Facts | None:
+        """Which program a life was; None where its beginning is lost, which hides no state."""
         if life not in self._facts:
-            first = self._reader.row(life).row.entries[0]
-            self._facts[life] = first.facts if isinstance(first, Started | Resumed) else None
+            self._facts[life] = None
+            with contextlib.suppress(Damaged):
+                first = self._reader.row(life).row.entries[0]
+                self._facts[life] = first.facts if isinstance(first, Started | Resumed) else None
         return self._facts[life]
 
 

@@ -17,6 +17,7 @@ from holdfast.model.journal import (
     Failed,
     Happened,
     Intended,
+    Interrupted,
     LoopLeft,
     Noted,
     Questioned,
@@ -43,7 +44,8 @@ class Record(msgspec.Struct):
     `is_standing`: an effect carried over from a turn that is run anew; nobody has to ask it.
     `is_past`: an error that the code went past, which is raised again; `is_end`: one that ended the
     run, so whatever others recorded behind it, nobody went past it.
-    `is_optional`: an answer to code that then diverged; other code need not ask for it.
+    `is_optional`: an answer to code that then diverged, or was on its way out of a life that was
+    cancelled (`is_exit`); other code need not ask for it.
     `since`: where the critical section begins that was aborted.
     `parts`: what is recorded of a stream, also of one that then raised; `begun`: of a child.
     """
@@ -68,6 +70,7 @@ class Record(msgspec.Struct):
     is_past: bool = False
     is_end: bool = False
     is_optional: bool = False
+    is_exit: bool = False
     since: tuple[int, int] = (-1, -1)
     begun: Spawned | None = None
     parts: list[Streamed] = msgspec.field(default_factory=list)
@@ -149,6 +152,10 @@ class Reading:
                 self._is_standing = True
             case LoopLeft():
                 self.loops_left[entry.loop] = (row, index)
+            case Interrupted():
+                for key in entry.exits:
+                    if key in self.kept:
+                        self.kept[key].is_optional = self.kept[key].is_exit = True
             case _:
                 pass
 
@@ -212,7 +219,7 @@ class Reading:
         only_own = error is not None and is_cut(error)
         return any(
             (r.row, r.index) > at
-            and not (only_own and r.call.is_side)
+            and not (only_own and (r.call.is_side or r.is_exit))
             and (
                 r.call.after > call.after
                 if r.call.scope == call.scope
@@ -228,6 +235,12 @@ def _error_of(record: Record) -> Error | None:
         return record.entry.error
     error = record.outcome.error if isinstance(record.outcome, Declined) else None
     return error if error is not None and is_cut(error) else None
+
+
+def is_open(effect: Record | None) -> bool:
+    """Whether nothing came of an effect yet, so that it would be done."""
+    outcome = None if effect is None else effect.outcome
+    return outcome is None or (isinstance(outcome, Declined) and outcome.error is None)
 
 
 def took_s(record: Record) -> float:

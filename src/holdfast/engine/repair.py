@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec.structs import replace
 
 from holdfast.clock import Clock, SystemClock
-from holdfast.engine.fates import Fate, Patient
+from holdfast.engine.fates import Fate, Patient, is_kin
 from holdfast.engine.given import given_key, open_path
 from holdfast.engine.mend import Mender
 from holdfast.engine.points import Points
@@ -224,9 +225,12 @@ class _Assessor:
         keeps: list[Keep] = []
         fates: list[Fate] = []
         every = {each.branch.no: each for sifted in taken.values() for each in _found(sifted)}
-        for no in numbers:
-            patient = self._patient(no, bodies.get(no), claims, taken[no])
-            keep, fate = self._mender.mend(patient, every)
+        patients = [self._patient(no, bodies.get(no), claims, taken[no]) for no in numbers]
+        mended = [self._mender.mend(patient, every) for patient in patients]
+        for patient, first in zip(patients, mended, strict=True):
+            kin = [each for other in patients if is_kin(patient, other) for each in other.branches]
+            again = any(each.lost for each in kin)  # What of that is kept is known by now.
+            keep, fate = self._mender.mend(replace(patient, kin=kin), every) if again else first
             keeps += [] if keep is None else [keep]
             fates += [] if fate is None else [fate]
         return Assessment(

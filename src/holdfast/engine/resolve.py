@@ -7,7 +7,9 @@ import msgspec
 
 from holdfast import failpoint
 from holdfast.clock import Clock
+from holdfast.engine import tools
 from holdfast.engine.faults import to_exception
+from holdfast.engine.fitted import fitted
 from holdfast.engine.launch import Launcher
 from holdfast.engine.outcomes import Fates
 from holdfast.errors import AlreadyAnswered, Blocked, RunHeld, UsageError
@@ -142,9 +144,11 @@ def _entry(opened: Opened, run: StoredRun, meant: Intended, verdict: Verdict, no
     by, call = verdict.by and redact(verdict.by), meant.call
     if not verdict.happened:
         return Declined(call, verdict.key, None, now, 0.0, "person", by)
-    value = opened.chunks.keep(values.encode(verdict.outcome, path="the outcome"))
-    if verdict.outcome is None:
-        value = _known(opened, run, meant) or value
+    value = _known(opened, run, meant) if verdict.outcome is None else None
+    if value is None:
+        spec = tools.find(call.name, meant.module)
+        outcome = verdict.outcome if spec is None else fitted(spec.fn, verdict.outcome)
+        value = opened.chunks.keep(values.encode(outcome, path="the outcome"))
     return Happened(call, verdict.key, value, now, 0.0, "person", None, by)
 
 

@@ -169,9 +169,9 @@ def _change(entry: Entry, at: Point) -> list[Save]:
 def is_there(reader: Reader, point: Point) -> bool:
     """Whether garbage collection has left everything that a point is restored from."""
     rows = list(rows_to(reader, branch_of(point[0]), point))
-    return not any(
-        is_pruned(placed.row) for placed in [*rows, *reader.some(rows_used(reader, rows))]
-    )
+    used = rows_used(reader, rows)
+    named = [placed for placed in reader.some(used) if placed.id in used]
+    return not any(is_pruned(placed.row) for placed in [*rows, *named])
 
 
 def whole_history(reader: Reader, run: Run) -> History:

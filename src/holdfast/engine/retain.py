@@ -6,7 +6,7 @@ questions and beginnings are never pruned. Large values go when no row names the
 """
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -15,7 +15,7 @@ from holdfast.engine.logs import log
 from holdfast.engine.needed import rows_to, rows_used
 from holdfast.engine.points import Points
 from holdfast.errors import Damaged, RunErased, StoreError, UnknownCheckpoint, UsageError
-from holdfast.model.ids import Point, branch_of, parse_point, row_id, seq_of
+from holdfast.model.ids import Point, branch_of, parse_point, point_id, row_id, seq_of
 from holdfast.model.journal import (
     Answer,
     Based,
@@ -227,7 +227,17 @@ class Collector:
             )
             for each in known
         ]
-        return retention.checkpoints(candidates, self._rules, self._now, self._verifies)
+        judged = retention.checkpoints(candidates, self._rules, self._now, self._verifies)
+        return [*judged, *self._pinned_besides(run, {each.id for each in known})]
+
+    def _pinned_besides(self, run: Run, known: Container[str]) -> Iterator[Fate]:
+        """Pinned points that no rule speaks of: any turn's end may be pinned, and the run's."""
+        for no, *point in sorted(self._seen.pins):
+            name = point_id(run.body.id, (point[0], point[1]))
+            if no == run.row.no and tuple(point) != pins.WHOLE_RUN and name not in known:
+                with contextlib.suppress(UnknownCheckpoint):  # A repair may have lost it.
+                    self._points.find(name)
+                    yield Fate(id=name, why=("pinned",))
 
     def _pinned(self, run: Run, point: str) -> list[str]:
         pinned = ["pinned"] if (run.row.no, *_point(point)) in self._seen.pins else []

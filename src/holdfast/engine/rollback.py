@@ -12,7 +12,7 @@ from holdfast.clock import Clock
 from holdfast.engine.fork import Cut, left_open, refuse_pruned
 from holdfast.engine.hold import Holds
 from holdfast.engine.launch import Launcher
-from holdfast.engine.losses import Loss, losses, named
+from holdfast.engine.losses import Loss, forks_on, losses, named
 from holdfast.engine.plan import RollbackPlan, Said, unfinished
 from holdfast.engine.points import Points
 from holdfast.engine.restore import rows_at, state_at
@@ -86,6 +86,7 @@ class Rollbacks:
             changes=self._changes(run.body.id, name, only),
             effects=loss.effects,
             children=self._children(run, cut.point),
+            forks=forks_on(self._reader, run, loss.takes),
             is_unfinished=False,
             _apply=lambda plan, said: (
                 self._begin(run, cut, source, loss, (plan, said))

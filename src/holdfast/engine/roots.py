@@ -4,7 +4,7 @@ What is hashed is what is stored: references in the place of secrets. A value th
 its secret was declared was hashed in clear, so with today's secrets its hash would be another.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from holdfast.capture.clear import clear_in, missing_in, refers
@@ -39,19 +39,24 @@ def examine(read: Callable[[], Any], mark: Mark | None, run: str) -> Examined:
     """
     now = guard.get()
     how = Guard(resolves=now.resolves, demands=now.demands, rules=now.rules)
-    how.clear = set()
+    how.clear, how.called = set(), {}
     with guarded(how):
         state = read()
     # Where no secret was put back, what was read is what is stored.
     is_true = mark is None or any(
-        mark.root == _hashed(state, cuts=cuts) for cuts in (how.filled > 0, True)
+        mark.root == _hashed(state, cuts=cuts, names=names)
+        for names in (None, how.called)
+        for cuts in (how.filled > 0, True)
     )
     lacks = dict(_lacks(state, resolves=now.resolves)) if how.gaps else {}
     if is_true and not how.clear:
         return Examined(state, is_true, lacks)
     with guarded(Guard(resolves=False, cuts=False)):
         stored = read()
-    is_true = is_true or (mark is not None and mark.root == _hashed(stored, cuts=False))
+    is_true = is_true or any(
+        mark is not None and mark.root == _hashed(stored, cuts=False, names=names)
+        for names in (None, how.called)
+    )
     clear = {section: told(run, place, name) for place, section, name in clear_in(stored)}
     notes = {**lacks, **clear}
     if not is_true and mark is not None and (mark.is_veiled or notes or refers(stored)):
@@ -79,9 +84,12 @@ def told(run: str, place: str, reference: str) -> str:
     )
 
 
-def _hashed(state: object, *, cuts: bool) -> bytes | None:
-    """The hash of a state; None if it cannot be stored as today's secrets would have it."""
-    with guarded(Guard(cuts=cuts)):
+def _hashed(state: object, *, cuts: bool, names: Mapping[type, str] | None) -> bytes | None:
+    """The hash of a state; None if it cannot be stored as today's secrets would have it.
+
+    Older versions hashed a script's classes under the names that they are stored under.
+    """
+    with guarded(Guard(cuts=cuts, names=names)):
         try:
             return digest(state)
         except (NotStorable, SecretFound):

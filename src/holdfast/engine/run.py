@@ -254,9 +254,10 @@ class Run:
 
         A checkpoint is saved before it. If an exception leaves the block, its effects are undone or
         offset, newest first, and listed with what became of each (`effects` of what `as` names);
-        the state is put back; the exception goes on. A crash, a question or a doubt inside is no
-        abort: the run goes on inside the block. `raises` names exceptions of your own, so that a
-        restart raises them as themselves.
+        the state is put back; the exception goes on. So it is where the code goes on after a
+        timeout that left the block. A crash, a question or a doubt inside is no abort: the run goes
+        on inside the block. `raises` names exceptions of your own, so that a restart raises them as
+        themselves.
         """
         return abort.Critical(self._session, name, raises)
 

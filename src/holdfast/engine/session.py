@@ -15,9 +15,11 @@ from holdfast.clock import Clock
 from holdfast.engine import lacks
 from holdfast.engine.book import Book
 from holdfast.engine.care import Care
+from holdfast.engine.exits import Exits
 from holdfast.engine.faces import Flowing, Saving
 from holdfast.engine.faults import describe, is_broken, mark, marks, to_error
 from holdfast.engine.fence import Fence
+from holdfast.engine.halves import Half, go_past
 from holdfast.engine.line import Line
 from holdfast.engine.logs import log
 from holdfast.engine.outside import is_outside
@@ -41,7 +43,6 @@ from holdfast.model.journal import (
     Finished,
     Happened,
     Intended,
-    Interrupted,
     Kept,
     LoopLeft,
     Noted,
@@ -114,27 +115,26 @@ class Session:
         self.pacer: Saving  # Whoever begins the life says how it is saved.
         self.scope: int = OUTSIDE
         self.turn = -1
-        self.used = Usage()
-        self.steps = 0
+        self.used, self.steps = Usage(), 0
         self.model_call: ModelCall | None = None
         self.error: str | None = None
         self.outside_rows: list[int] = []
-        self.bytes_since_base = 0
+        self.bytes_since_base = self.pending_serial = 0
         self.stopped: BaseException | None = None
         self.validators: Sequence[Validator[Any]] = ()
-        self.is_revived = False
+        self.is_revived = self.is_over = False
         self.back: Point | None = None
-        self.is_over = False
         self.doing: dict[str, Call] = {}
         self.ledger: Ledger | None = None
         self.streams: list[Flowing] = []
         self.left: list[tuple[Flowing, int]] = []
+        self.halves: list[Half] = []
         self._pending: list[Entry] = []
-        self.pending_serial = 0
         self._last: Ticket | None = None
         self.lock = threading.RLock()
         line = Line()
-        self.begin, self.is_side = line.begin, line.is_side
+        self.begin, self.is_side, self._refuse = line.begin, line.is_side, line.refuse_exit
+        self.exits = Exits(line)
         if history is not None:
             self.book.load(history.outside, history.rows)
             recall(self, history)
@@ -160,18 +160,24 @@ class Session:
 
     def ask(self, question: Question, frame: "Frame") -> tuple[Call, Record | None]:
         """Which call this is, and what the journal holds of it."""
-        if self.stopped is not None or self.is_over:
-            self.refuse_if_stopped()
+        self.refuse_if_stopped()
+        self._refuse()
         if frame.limit is not None:
             frame.limit.refuse_if_over()
+        if self.halves:
+            go_past(self.halves, is_side=self.is_side())
         scope: Scope = self.scope if frame.inside is None else frame.call
         try:
-            return self.book.ask(scope, question, is_side=self.is_side())
+            found = self.book.ask(scope, question, is_side=self.is_side())
         except Diverged as error:
             raise self.stop(error) from None
+        self.exits.take(found[0])
+        return found
 
     def close_scope(self, scope: int) -> None:
         """The scope is over; answers that nobody asked for stop the run as diverged."""
+        if self.halves:
+            go_past(self.halves, is_side=self.is_side())
         if self.streams:
             for stream in [each for each in self.streams if each.call.scope == scope]:
                 stream.leave()
@@ -213,8 +219,7 @@ class Session:
     ) -> tuple[int, int, Ticket]:
         """Queue `entry`, behind all that is pending and `before`; returns row id, index, ticket."""
         with self.lock:
-            if self.is_over:
-                self._refuse_if_over()
+            self._refuse_if_over()
             if self.streams:
                 self.spill()  # What the agent has read stands before what it does next.
             self._pending += [*before, entry] if before else [entry]
@@ -275,11 +280,6 @@ class Session:
             failpoint.reach("pending.flushing")
             self.writer.finish(ticket)
             failpoint.reach("pending.flushed")
-
-    def called_off(self, why: BaseException) -> None:
-        """Whoever runs the process told it to stop: nothing failed here."""
-        if not is_broken(self.stopped) and not self.is_over:
-            self.pend(Interrupted(self.clock.now(), type(why).__name__))
 
     def let_go(self) -> None:
         """Interrupted or ended: keep what is pending, and wait for what a cancelled call queued."""

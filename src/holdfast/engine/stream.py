@@ -19,9 +19,9 @@ import msgspec
 from holdfast import failpoint
 from holdfast.engine import interpose, left
 from holdfast.engine.book import place
-from holdfast.engine.call import StepSpec, raise_again
+from holdfast.engine.call import StepSpec, nothing_new, raise_again
 from holdfast.engine.drive import Commit, Invoke, Recorded, Rest, adrive, drive
-from holdfast.engine.faults import is_cancelled
+from holdfast.engine.faults import is_cutting
 from holdfast.engine.items import items_of, own, packed
 from holdfast.engine.line import present
 from holdfast.engine.patience import Tries, limit_of, retry_of
@@ -145,6 +145,7 @@ class Flow:
         pull = self._apull if self._is_async else self._pull
         while True:
             try:
+                yield from nothing_new(self._here, self.call)
                 item = yield Invoke(self._frame, pull, (), {}, self._spec.step.limit_s)
                 is_full = item is not END and self._take(item)
                 break
@@ -296,7 +297,7 @@ class Flow:
         session = self._session
         if session.stopped is not None:
             return
-        if isinstance(error, Exception) or (is_cancelled(error) and not self.call.is_side):
+        if isinstance(error, Exception) or (is_cutting(error) and not self.call.is_side):
             self._close()
             self.spill()
             took_s = session.clock.monotonic() - self._began

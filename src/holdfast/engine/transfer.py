@@ -1,7 +1,6 @@
 """A run taken out of a store as a parcel, and put into another: rows renumbered, hashes anew."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from typing import TypeVar
 
 from msgspec.structs import replace
@@ -28,11 +27,11 @@ from holdfast.model.journal import (
 )
 from holdfast.model.run import RunBody
 from holdfast.store.backends.base import Append, BranchRow, Create, Grow, JournalRow, RunRow, Write
-from holdfast.store.chunks import is_reference, length
 from holdfast.store.codec.texts import packed
 from holdfast.store.inside import references_of, states_of
 from holdfast.store.open import Opened
 from holdfast.store.reader import Branch, Run, first_row, opened_branch
+from holdfast.store.reference import is_patch, parts
 from holdfast.store.seal.base import RunSeals
 from holdfast.store.verify.lines import Lines
 from holdfast.store.writer import PACK_BYTES, branch_payload, make_row, make_run
@@ -58,7 +57,7 @@ def _collect(opened: Opened, run: Run) -> Parcel:
     reader = opened.reader
     branches = reader.lineage(run, with_ledger=True)
     rows: list[Item] = []
-    chunks: dict[bytes, bytes] = {}
+    large: dict[bytes, bytes] = {}
     epoch = run.row.epoch
     for branch, (last, kept) in branches:
         for whole in reader.rows(branch.no, first_row(branch), last):
@@ -66,7 +65,8 @@ def _collect(opened: Opened, run: Run) -> Parcel:
             rows.append(Item(placed.id, placed.row))
             for entry in placed.row.entries:
                 for reference in references_of(entry, opened.chunks.fetch):
-                    chunks[reference[1:33]] = opened.chunks.fetch(reference)
+                    opened.chunks.fetch(reference)  # Checked: damage is not carried over.
+                    large |= {each: opened.chunks.frame(each) for each in parts(reference)}
                 if isinstance(entry, Resumed):
                     epoch = max(epoch, entry.epoch)
     header = Header(
@@ -75,23 +75,22 @@ def _collect(opened: Opened, run: Run) -> Parcel:
         head=run.row.head,
         branches=[Line(branch.no, branch.parent, branch.at, branch.kept) for branch, _ in branches],
         rows=len(rows),
-        chunks=len(chunks),
+        chunks=len(large),
     )
-    return Parcel(header=header, rows=rows, chunks=chunks)
+    return Parcel(header=header, rows=rows, large=large)
 
 
 def admit(opened: Opened, parcel: Parcel, id_: str | None = None) -> Run:
     """Put the run into the store under its id or another one, in one commit, and read it back."""
     body = replace(parcel.header.body, id=id_ or parcel.header.body.id)
     _refuse_odd(parcel, body.id)
-    if not opened.reader.names_leaves:
-        _refuse_named_leaves(parcel, body.id)
+    named = _named(parcel)
+    _refuse_newer(opened, parcel, body.id)
     if body.origin is not None:
         body = replace(body, origin=replace(body.origin, ledger=0))
     if opened.reader.find(body.id) is not None:
         raise _taken(body.id)
-    kept = [opened.chunks.keep(chunk) for chunk in parcel.chunks.values()]
-    objects = opened.chunks.claim(filter(is_reference, kept))
+    objects = opened.chunks.adopt({each: parcel.large[each] for each in named})
     _Plan(opened, parcel, body, objects).build(
         1, 1
     )  # What does not fit is found before the commit.
@@ -113,44 +112,37 @@ def _refuse_odd(parcel: Parcel, id_: str) -> None:
     numbers = [line.no for line in parcel.header.branches]
     if len(set(numbers)) < len(numbers):
         raise Damaged(f"run {id_}", "two of its branches have the same number")
-    _refuse_lacking(parcel)
 
 
-def _refuse_lacking(parcel: Parcel) -> None:
-    """Raise `Damaged` unless every large value that a row names has come along."""
-    fetch = partial(_fetched, parcel)
+def _named(parcel: Parcel) -> set[bytes]:
+    """References of all large values that rows name; `Damaged` unless each has come along."""
+    found: set[bytes] = set()
     for item in parcel.rows:
         for entry in item.row.entries:
             try:
-                for reference in references_of(entry, fetch):
-                    fetch(reference)
+                for reference in references_of(entry, parcel.fetch):
+                    new = [each for each in parts(reference) if each not in found]
+                    for each in new:
+                        parcel.fetch(each)
+                    found.update(new)
             except ValueError as error:  # A save that is none.
                 raise _unreadable(error) from error
+    return found
 
 
-def _refuse_named_leaves(parcel: Parcel, id_: str) -> None:
+def _refuse_newer(opened: Opened, parcel: Parcel, id_: str) -> None:
     """Raise `UsageError` for a run that an older Holdfast cannot read, in a store that it can."""
-    for item in parcel.rows:
-        for entry in item.row.entries:
-            for _, save in states_of(entry):
-                if names_leaves(_fetched(parcel, save)):
-                    msg = (
-                        f"run {id_} is stored in a way that the Holdfast which made this store "
-                        "does not know; import it into a new store"
-                    )
-                    raise UsageError(msg)
-
-
-def _fetched(parcel: Parcel, data: bytes) -> bytes:
-    return _chunk(parcel.chunks, data) if is_reference(data) else data
-
-
-def _chunk(chunks: Mapping[bytes, bytes], reference: bytes) -> bytes:
-    """The large value that a reference names."""
-    kept = chunks.get(reference[1:33])
-    if kept is None or len(kept) != length(reference):
-        raise Damaged(f"chunk {reference[1:33].hex()}", "it is named but not there")
-    return kept
+    is_newer = not opened.chunks.with_patches and any(map(is_patch, parcel.large))
+    if not opened.reader.names_leaves and not is_newer:
+        entries = (entry for item in parcel.rows for entry in item.row.entries)
+        saves = (save for entry in entries for _, save in states_of(entry))
+        is_newer = any(names_leaves(parcel.fetch(save)) for save in saves)
+    if is_newer:
+        msg = (
+            f"run {id_} is stored in a way that the Holdfast which made this store does not know; "
+            "import it into a new store"
+        )
+        raise UsageError(msg)
 
 
 def _taken(id_: str) -> UsageError:
@@ -166,7 +158,9 @@ class _Plan:
         self._opened, self._parcel, self._body = opened, parcel, body
         self._seals = opened.reader.seals
         self._kid = self._seals.kid(body.id)
-        self.writes: list[Write] = [Create(kid=self._kid, build=self.build, objects=objects)]
+        self._marks: list[bytes] = []  # Of the first row; they are known once the run's number is.
+        begin = Create(kid=self._kid, build=self.build, objects=objects, intents=self._marks)
+        self.writes: list[Write] = [begin]
         self._made: list[tuple[int, bytes]] = []
 
     def build(self, no: int, first: int) -> tuple[RunRow, BranchRow, JournalRow]:
@@ -178,7 +172,7 @@ class _Plan:
         del self.writes[1:]  # A commit that was interrupted is built and done again.
         self._made = []
         numbers = {line.no: first + n for n, line in enumerate(header.branches)}
-        moving = _Moving(self._opened, self._parcel.chunks, numbers)
+        moving = _Moving(self._opened, self._parcel, numbers)
         fresh = RunRow(
             no=no,
             kid=self._kid,
@@ -201,7 +195,7 @@ class _Plan:
             chained = self._chain(seals, branch, rows, macs)
             pruned = {id_ for id_, row in rows if is_pruned(row)}
             if begun is None:
-                begun = branch, chained[0]
+                begun, self._marks[:] = (branch, chained[0]), intents[0]
             else:
                 self.writes.append(_grow(run, branch, chained[0], intents[0]))
             appends = _appends(run, chained[1:], intents[1:], chained[0])
@@ -270,8 +264,8 @@ class _Plan:
 class _Moving:
     """Rows and branches under their new numbers, wherever an entry names one."""
 
-    def __init__(self, opened: Opened, chunks: dict[bytes, bytes], numbers: dict[int, int]) -> None:
-        self._opened, self._chunks, self._numbers = opened, chunks, numbers
+    def __init__(self, opened: Opened, parcel: Parcel, numbers: dict[int, int]) -> None:
+        self._opened, self._parcel, self._numbers = opened, parcel, numbers
         self._is_same = all(old == new for old, new in numbers.items())
 
     def branch(self, no: int) -> int:
@@ -318,9 +312,7 @@ class _Moving:
 
     def _save(self, data: bytes) -> bytes:
         moved: Moved = self.row
-        if not is_reference(data):
-            return _readable(data, moved)
-        return self._opened.chunks.keep(_readable(_chunk(self._chunks, data), moved))
+        return self._opened.chunks.keep(_readable(self._parcel.fetch(data), moved))
 
 
 def _readable(data: bytes, moved: Moved) -> bytes:

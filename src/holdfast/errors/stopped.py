@@ -286,7 +286,10 @@ class ChildFailed(HoldfastError):
 class StepError(HoldfastError):
     """A recorded error whose class is not known here; `kind` is the name it had."""
 
-    remedy = "name the class in `raises=` of the step to get it back as it was"
+    remedy = (
+        "name the class in `raises=` of the step or critical section that raised it, "
+        "to get it back as it was"
+    )
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(kind, message)

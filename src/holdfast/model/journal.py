@@ -282,10 +282,14 @@ class Decided(msgspec.Struct, frozen=True, array_like=True, tag=27):
 
 
 class Interrupted(msgspec.Struct, frozen=True, array_like=True, tag=28):
-    """The process was told to stop, by Ctrl-C or SIGTERM; nothing failed."""
+    """The process was told to stop, by Ctrl-C or SIGTERM; nothing failed.
+
+    `exits` are the calls that were asked on the way out, by scope, name, digest and ordinal.
+    """
 
     at: float
     why: str
+    exits: list[tuple[Scope, str, bytes, int]] = msgspec.field(default_factory=list)
 
 
 class Questioned(msgspec.Struct, frozen=True, array_like=True, tag=33):

@@ -1,9 +1,12 @@
 """Forks, rollbacks, and what became of effects in them, as a timeline tells them."""
 
+import contextlib
 import datetime as dt
+from collections.abc import Iterable
 
 from msgspec.structs import replace
 
+from holdfast.errors import StoreError
 from holdfast.model.branches import (
     Allowed,
     Forked,
@@ -15,10 +18,12 @@ from holdfast.model.branches import (
     Undoing,
 )
 from holdfast.model.ids import branch_of
-from holdfast.model.journal import Undone
+from holdfast.model.journal import Call, Intended, Undone
+from holdfast.model.rollback import Take
 from holdfast.report.event import Event
 from holdfast.report.shown import shown
-from holdfast.store.chunks import length
+from holdfast.store.reader import Reader
+from holdfast.store.reference import length
 
 Branched = (
     Forked | Undone | Allowed | RolledBack | Undoing | Settled | Returned | Retaking | Retaken
@@ -57,6 +62,25 @@ def branched(entry: Branched, row: str) -> Event:
             name = f"from branch {branch_of(entry.of)}"
             event = replace(event, kind="returned", name=name, value=entry.reason)
     return event
+
+
+def effects_of(reader: Reader, takes: Iterable[Take]) -> dict[str, str]:
+    """The effects that are taken back, in words by their keys: they stand on another branch.
+
+    One whose row cannot be read stays without a name; what the head holds is told all the same.
+    """
+    found = dict[str, str]()
+    for take in takes:
+        with contextlib.suppress(StoreError):
+            meant = reader.row(take.row).row.entries[take.index]
+            if isinstance(meant, Intended):
+                found[take.key] = called(meant.call)
+    return found
+
+
+def called(call: Call) -> str:
+    """A call in words."""
+    return f"{call.name}({', '.join(f'{each.name}={each.brief}' for each in call.asked)})"
 
 
 def _of_effect(event: Event, entry: Undoing | Undone | Allowed) -> Event:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from holdfast.model.journal import Based, Entry, Kept, Saved, TurnEnded
-from holdfast.store.chunks import length
+from holdfast.store.reference import length
 
 ASKED = "asked"
 """The agent itself asked for the checkpoint."""

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from holdfast.model.journal import Based, Kept, Saved, TurnEnded
 from holdfast.report.event import Event, when
-from holdfast.store.chunks import length
+from holdfast.store.reference import length
 
 Save: TypeAlias = TurnEnded | Saved | Kept | Based
 

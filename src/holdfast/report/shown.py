@@ -3,9 +3,9 @@
 import reprlib
 
 from holdfast.errors import Damaged, NotStorable
-from holdfast.store.chunks import is_reference, length
 from holdfast.store.codec import values
 from holdfast.store.codec.vault import Guard, guarded
+from holdfast.store.reference import is_reference, length
 
 SHOWN_BYTES_MAX = 64 * 1024
 """A larger value is not decoded to be shown; its size is."""

@@ -176,9 +176,10 @@ def large(opened: Opened, entries: Iterable[Entry], seen: set[bytes]) -> int:
     found = 0
     for entry in entries:
         for reference in _references(opened, entry):
-            if reference not in seen:
-                seen.add(reference)
-                found += _size(_place(opened.path, opened.chunks.name(reference)))
+            for name in opened.chunks.names(reference):
+                if name not in seen:
+                    seen.add(name)
+                    found += _size(_place(opened.path, name))
     return found
 
 

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 from holdfast.model.journal import ENDED, Streamed
 from holdfast.policy.parameters import used_by
 from holdfast.report.event import Event, when
-from holdfast.store.chunks import length
+from holdfast.store.reference import length
 
 OPEN, ANEW = "not over", "partial; was begun anew"
 

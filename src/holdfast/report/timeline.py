@@ -11,6 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from holdfast.errors import Damaged
+from holdfast.model.branches import Retaking, RolledBack, Undoing
 from holdfast.model.cadence import Pace
 from holdfast.model.journal import (
     Aborted,
@@ -41,6 +42,7 @@ from holdfast.model.journal import (
     Started,
     Streamed,
     TurnEnded,
+    Undone,
     Usage,
 )
 from holdfast.model.run import Origin, Status
@@ -48,14 +50,14 @@ from holdfast.model.secrets import Exposed, Incomplete, Redacted
 from holdfast.model.sections import Degraded
 from holdfast.policy.parameters import used_by
 from holdfast.policy.usage import total
-from holdfast.report.branched import Branched, branched
+from holdfast.report.branched import Branched, branched, called, effects_of
 from holdfast.report.doubts import Doubt, doubts_in
 from holdfast.report.event import Event, Single, judged, when
 from holdfast.report.saves import Save, is_checkpoint, saved
 from holdfast.report.shown import shown
 from holdfast.report.streams import streamed, superseded
-from holdfast.store.chunks import length
 from holdfast.store.reader import Placed, Reader, Run
+from holdfast.store.reference import length
 
 
 class Timeline(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,7 +93,7 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True):
 def timeline(reader: Reader, run: Run) -> Timeline:
     """The story of a run along its head, checked against its hashes while it is read."""
     head, body = run.row.head, run.body
-    teller = _Teller()
+    teller = _Teller(reader)
     for placed in reader.rows(head, reader.first(head), reader.end(head)):
         teller.read(placed)
     events = list(teller.events)
@@ -128,13 +130,15 @@ def timeline(reader: Reader, run: Run) -> Timeline:
 class _Teller:
     """Turns entries into events, joining an effect's intents and outcome."""
 
-    def __init__(self) -> None:
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
         self.events: list[Event] = []
         self.used: list[Usage] = []
         self.trace: str | None = None
         self.pace = Pace()
         self.turns = self.checkpoints = self.rows = self.bytes = 0
         self._effects: dict[str, int] = {}
+        self._words: dict[str, str] = {}
         self._row, self._turn = "", -1
         self._began: float | None = None
 
@@ -147,7 +151,7 @@ class _Teller:
             if isinstance(entry, Pruned):
                 self._pruned(entry)
             elif isinstance(entry, Branched):
-                self._add(branched(entry, self._row))
+                self._branched(entry)
             elif isinstance(entry, Streamed):
                 self._streamed(entry)
             elif isinstance(entry, Spawned):
@@ -177,6 +181,14 @@ class _Teller:
                 self._asked(entry)
             case _:
                 pass  # Of the ledger, beside the run's history; or told elsewhere.
+
+    def _branched(self, entry: Branched) -> None:
+        event = branched(entry, self._row)
+        if isinstance(entry, RolledBack | Retaking):
+            self._words |= effects_of(self._reader, entry.takes)
+        elif isinstance(entry, Undoing | Undone):
+            event = replace(event, asked=self._words.get(entry.key))
+        self._add(event)
 
     def _passed(self, entry: LoopLeft | Degraded) -> None:
         self._seen(entry.turn)
@@ -257,6 +269,7 @@ class _Teller:
         known = self._effects.get(entry.key)
         if known is None:
             self._effects[entry.key] = len(self.events)
+            self._words[entry.key] = called(entry.call)
             event = self._call("effect", entry.call)
             self._add(
                 replace(event, at=when(entry.at), key=entry.key, attempts=1, outcome="in doubt")

@@ -30,7 +30,7 @@ from holdfast.model.journal import (
 )
 from holdfast.policy.parameters import used_by
 from holdfast.policy.provider import provider_of
-from holdfast.store.chunks import length
+from holdfast.store.reference import length
 
 Value: TypeAlias = str | bool | int | float
 Told: TypeAlias = Answer | Happened | Raised | Declined

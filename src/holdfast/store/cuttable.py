@@ -11,10 +11,10 @@ from msgspec.msgpack import Ext
 from holdfast.errors import Damaged
 from holdfast.model.journal import Answer, Happened, Kept, LoopLeft, Row, Saved, TurnEnded
 from holdfast.store.backends.cuts import Cut
-from holdfast.store.chunks import is_reference
 from holdfast.store.codec import wire
 from holdfast.store.codec.frame import open_frame
 from holdfast.store.codec.saved import BASIC, inside, parts
+from holdfast.store.reference import is_reference
 
 CUT_BYTES_MIN = 32
 """What is smaller is repeated by a state that holds it, not named."""

@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from holdfast.model import branches, journal, ledger
-from holdfast.store.chunks import is_reference
+from holdfast.store.reference import is_reference
 
 _decoded = msgspec.msgpack.Decoder().decode
 
 # Items of a saved state: leaves, and the one that holds other values (docs/format.md, section 9).
 _LEAVES = (4, 5)
 _PAIRS = 2
-_REFERENCE = re.compile(rb"\xc7\x29[\x04\x05]\xff")
+_REFERENCE = re.compile(rb"(?:\xc7.|\xc8..)[\x04\x05][\xfe\xff]", re.DOTALL)
 
 
 def references_in(data: bytes) -> Iterator[bytes]:

@@ -1,5 +1,6 @@
 """A store's path → everything that reads and writes it; the one place that names backends."""
 
+from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,6 +39,12 @@ class Opened(msgspec.Struct, frozen=True, kw_only=True):
     committer: Committer
     chunks: Chunks
     objects: Directory
+
+    def reader_of_run(self) -> Reader:
+        """A reader for the writer of one run, whose large values may be patches on each other."""
+        reader = copy(self.reader)
+        reader.chunks = self.chunks.of_run()
+        return reader
 
     def close(self) -> None:
         """Commit what is queued, then let go of files and locks."""
@@ -88,7 +95,7 @@ def open_store(
     except BaseException:
         leases.close()
         raise
-    chunks = Chunks(objects, seals)
+    chunks = Chunks(objects, seals, with_patches=records.holds_patches)
     reader = Reader(records, seals, chunks)
     reader.names_leaves = records.names_leaves
     return Opened(

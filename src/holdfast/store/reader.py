@@ -18,7 +18,7 @@ from holdfast.model.journal import Based, Row
 from holdfast.model.ledger import Opened
 from holdfast.model.run import RunBody
 from holdfast.store.backends.base import BranchRow, JournalRow, Name, Records, RunRow
-from holdfast.store.chunks import Chunks, is_reference
+from holdfast.store.chunks import Chunks
 from holdfast.store.codec import values
 from holdfast.store.graves import refuse_erased
 from holdfast.store.seal.base import Seals
@@ -108,7 +108,7 @@ class Reader:
 
     def value(self, data: bytes) -> object:
         """The value of an entry's bytes, also where they name a chunk."""
-        return values.decode(self.chunks.fetch(data) if is_reference(data) else data)
+        return values.decode(self.chunks.fetch(data))
 
     def find(self, run: str) -> Run | None:
         """The run of that id, or None; `RunErased` if there was one and it was erased."""

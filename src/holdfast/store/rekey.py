@@ -7,6 +7,7 @@ alone in the store; doing it again goes on with whatever a kill left.
 
 import sqlite3
 from collections.abc import Callable, Iterator
+from itertools import chain
 
 from msgspec.structs import replace
 
@@ -20,6 +21,7 @@ from holdfast.store.codec.frame import seal
 from holdfast.store.cuttable import cuttable
 from holdfast.store.inside import references_of
 from holdfast.store.open import Opened
+from holdfast.store.reference import object_id, parts
 from holdfast.store.seal import keys
 from holdfast.store.seal.base import Seals
 from holdfast.store.seal.files import in_clear
@@ -87,24 +89,25 @@ def clean(opened: Opened) -> int:
 
 
 def _references(opened: Opened) -> Iterator[bytes]:
-    """Every large value that a row names, once."""
+    """Every large value that a row names, and what it is a patch on, once."""
     reader, seen = opened.reader, set[bytes]()
     for run in reader.runs():
         for branch in reader.branches(run, with_ledger=True):
             first = row_id(branch.no, seq_of(branch.at) + 1 if branch.parent else 0)
             for placed in reader.rows(branch.no, first, reader.end(branch.no)):
                 for entry in placed.row.entries:
-                    for reference in references_of(entry, opened.chunks.fetch):
-                        if reference not in seen:
-                            seen.add(reference)
-                            yield reference
+                    named = references_of(entry, opened.chunks.fetch)
+                    for part in chain.from_iterable(map(parts, named)):
+                        if part not in seen:
+                            seen.add(part)
+                            yield part
 
 
 def _seal_file(opened: Opened, sealed: Sealed, reference: bytes) -> None:
-    digest = reference[1:33]
-    frame = seal(opened.chunks.fetch(reference))  # Checked: damage is not carried over.
+    opened.chunks.fetch(reference)  # Checked: damage is not carried over.
+    frame, id_ = opened.chunks.frame(reference), object_id(reference)
     failpoint.reach("rekey.sealing")
-    opened.objects.put(sealed.name_chunk(digest), sealed.seal_chunk(digest, frame))
+    opened.objects.put(sealed.name_chunk(id_), sealed.seal_chunk(id_, frame))
     failpoint.reach("rekey.sealed")
 
 

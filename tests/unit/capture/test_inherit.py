@@ -151,3 +151,17 @@ def test_what_was_shared_and_what_was_not_stay_so() -> None:
         assert (after is first) == (one is two)
         one["text"] = "changed"
         log.turn()
+
+
+@pytest.mark.parametrize("count", [3, 40])
+def test_a_change_in_an_equal_copy_shows_in_the_digest_of_all_that_holds_it(count: int) -> None:
+    log = Log({"chat": {"messages": messages(count), "tags": ["t"]}})
+    root = log.state.root
+    log.turn()
+    digest(root)
+    root["chat"] = copy.deepcopy(root["chat"])
+
+    root["chat"]["messages"].append({"role": "assistant"})
+
+    assert digest(plain(root)) == digest(root)
+    assert digest(plain(root["chat"])) == digest(root["chat"])

@@ -19,9 +19,9 @@ from holdfast.report.timeline import (
     Timeline,
     timeline,
 )
-from holdfast.store.chunks import MARK, length
 from holdfast.store.codec import values
 from holdfast.store.open import Opened, open_store
+from holdfast.store.reference import WHOLE, length
 from holdfast.store.writer import RunWriter
 
 
@@ -285,7 +285,7 @@ def test_values_are_shown_short_and_unknown_classes_by_name() -> None:
 
 
 def test_a_value_that_lies_beside_the_journal_has_its_real_size() -> None:
-    reference = bytes([MARK]) + bytes(32) + (123_456).to_bytes(8, "big")
+    reference = bytes([WHOLE]) + bytes(32) + (123_456).to_bytes(8, "big")
 
     assert 123_456 == length(reference)
     assert "<123456 bytes>" == shown(reference)

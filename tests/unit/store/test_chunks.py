@@ -5,8 +5,9 @@ import pytest
 from holdfast.errors import Damaged
 from holdfast.store.backends.memory import MemoryObjects
 from holdfast.store.chain import Hashed
-from holdfast.store.chunks import CHUNK_BYTES_MIN, Chunks, is_reference
+from holdfast.store.chunks import CHUNK_BYTES_MIN, Chunks
 from holdfast.store.codec.frame import seal
+from holdfast.store.reference import is_reference
 
 LARGE = b"\x00" + bytes(CHUNK_BYTES_MIN)
 SEALS = Hashed(b"sixteen bytes id")

@@ -30,6 +30,27 @@ def test_a_store_is_made_where_there_is_none_and_found_again(tmp_path: Path) -> 
     again.close()
 
 
+def test_no_file_of_a_store_is_for_others_in_a_directory_that_is(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+
+    opened = open_store(tmp_path, SystemClock())
+    parts(opened).start("a", rows=3)
+
+    modes = {each.name: each.stat().st_mode & 0o777 for each in tmp_path.iterdir()}
+    assert {FILE, f"{FILE}-wal", f"{FILE}-shm"} < modes.keys()
+    assert {0o600} == {*modes.values()}
+    opened.close()
+
+
+def test_the_mode_of_a_database_that_is_there_is_left_alone(tmp_path: Path) -> None:
+    open_store(tmp_path, SystemClock()).close()
+    (tmp_path / FILE).chmod(0o640)
+
+    open_store(tmp_path, SystemClock()).close()
+
+    assert 0o640 == (tmp_path / FILE).stat().st_mode & 0o777
+
+
 def test_a_store_that_must_exist_is_not_made(tmp_path: Path) -> None:
     with pytest.raises(StoreNotFound, match="there is no store at"):
         open_store(tmp_path / "none", SystemClock(), must_exist=True)

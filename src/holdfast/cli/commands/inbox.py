@@ -13,7 +13,7 @@ from holdfast.cli.items import detail, grid, line
 from holdfast.cli.noun import Noun
 from holdfast.cli.options import Apps, AsJson, Output, StorePath, closing, settings
 from holdfast.cli.output import emit, put, tell
-from holdfast.cli.stores import opened
+from holdfast.cli.stores import find_run, opened
 from holdfast.clock import SystemClock
 from holdfast.engine.handle import Store
 from holdfast.engine.handle import open as open_store
@@ -101,7 +101,10 @@ def show(
     apps.load(config.app)
     with opened(config.store) as found:
         item = Inbox(found, SystemClock()).find(id)
-    emit(config.output, document={"item": line(item)}, lines=[line(item)], grids=[detail(item)])
+        module = find_run(found.reader, item.run, config.store).body.module
+    again = restart_command(item.run, config, (module,))
+    grids = [detail(item, again, config)]
+    emit(config.output, document={"item": line(item)}, lines=[line(item)], grids=grids)
 
 
 @inbox.command("approve", epilog=CLOSING)

@@ -1,6 +1,5 @@
 """`holdfast repair`: what can be kept of a damaged store; with `--apply`, keep it."""
 
-from shlex import quote
 from typing import Annotated
 
 import msgspec
@@ -8,6 +7,8 @@ import typer
 
 from holdfast.cli import apps
 from holdfast.cli.bars import progress_bar
+from holdfast.cli.carry import restart_command
+from holdfast.cli.config import Config
 from holdfast.cli.grid import Grid
 from holdfast.cli.options import Apps, AsJson, Output, StorePath, closing, settings
 from holdfast.cli.output import emit
@@ -63,12 +64,12 @@ def repair(
             *({"kind": "fate", **msgspec.structs.asdict(fate)} for fate in plan.fates),
             {"kind": "summary", **document},
         ],
-        grids=_grids(plan, status, None if into is None else str(into)),
+        grids=_grids(config, plan, status, None if into is None else str(into)),
     )
     return EXIT_DAMAGED if status == "damaged" else 0
 
 
-def _grids(plan: Repair, status: str, into: str | None) -> list[Grid | str]:
+def _grids(config: Config, plan: Repair, status: str, into: str | None) -> list[Grid | str]:
     if not plan.is_needed:
         return [f"the store at {plan.path} is whole; there is nothing to repair"]
     hurt = [fate for fate in plan.fates if fate.act != "lost"]
@@ -87,7 +88,7 @@ def _grids(plan: Repair, status: str, into: str | None) -> list[Grid | str]:
         right = frozenset(columns[3:])
         grids += ["", Grid(columns=columns, rows=rows, right=right)]
     for fate in plan.fates:
-        grids += _notes(fate)
+        grids += _notes(config, fate)
     return grids
 
 
@@ -96,7 +97,7 @@ def _row(fate: Fate) -> tuple[str, ...]:
     return fate.run, ACTS[fate.act], fate.point or "none", *counts
 
 
-def _notes(fate: Fate) -> list[Grid | str]:
+def _notes(config: Config, fate: Fate) -> list[Grid | str]:
     notes: list[Grid | str] = [f"{fate.run}: {fate.why}"]
     if fate.checkpoints_lost:
         notes.append(f"{fate.run}: checkpoints lost: {', '.join(fate.checkpoints_lost)}")
@@ -105,7 +106,7 @@ def _notes(fate: Fate) -> list[Grid | str]:
     for what, names in told.items():
         if names:
             listed = ", ".join(names)
-            again = f"holdfast restart {quote(fate.run)}"
+            again = restart_command(fate.run, config, (fate.module,) if fate.module else ())
             notes.append(f"{fate.run}: {what}: {listed}; look, then `{again}`")
     return notes
 

@@ -16,6 +16,7 @@ from holdfast.cli.stores import find_run, opened
 from holdfast.cli.values import to_json
 from holdfast.engine.handle import Store
 from holdfast.engine.handle import open as open_store
+from holdfast.engine.item import UNDO
 from holdfast.errors import UsageError
 from holdfast.model.limits import seconds
 from holdfast.model.rollback import Taken
@@ -36,8 +37,8 @@ CLOSING = closing(
 )
 COLUMNS = ("effect", "key", "came to", "why")
 EXIT_LEFT = 8
-LEFT = ("impossible", "unknown")
 UNDOES = "--undo goes back to the branch before"
+NONE_LEFT = "no undo of it has failed; what has neither undo= nor offset= stands"
 GOES_BACK = "the head of run {} goes back to the branch that its last rollback left"
 
 To = Annotated[
@@ -151,7 +152,7 @@ def _carry_out(handle: Store, config: Config, run: str, asked: Asked) -> int:
     told = msgspec.to_builtins(rolled)
     done = f"{run} goes on from {rolled.to}, on branch {rolled.branch}; continue it with\n  {again}"
     grids: list[Grid | str] = [_grid(rolled.effects)] if rolled.effects else []
-    if any(each.how in LEFT for each in rolled.effects):
+    if any(item.run == run and item.kind == UNDO for item in handle.inbox()):
         retry = again.replace(" restart ", " rollback --retry ", 1)
         tell(f"what was not taken back: `{retry}` tries failed undos again")
     emit(config.output, document=told, lines=[told], grids=[*grids, done])
@@ -192,7 +193,7 @@ def _retry(handle: Store, config: Config, run: str) -> int:
     told = {"run": run, "effects": msgspec.to_builtins(effects)}
     left = sum(each.how not in TAKEN_BACK for each in effects)
     done = f"{len(effects) - left} of {len(effects)} were taken back"
-    grids: list[Grid | str] = [_grid(effects), done] if effects else ["no undo of it has failed"]
+    grids: list[Grid | str] = [_grid(effects), done] if effects else [NONE_LEFT]
     emit(config.output, document=told, lines=[told], grids=grids)
     return EXIT_LEFT if left else 0
 

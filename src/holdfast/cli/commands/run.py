@@ -9,10 +9,11 @@ from typing import Annotated, Any
 import typer
 
 from holdfast.cli import apps
-from holdfast.cli.carry import carry_out, restart_command, warn_on_stderr
+from holdfast.cli.carry import carry_out, warn_on_stderr
 from holdfast.cli.options import Apps, AsJson, Output, StorePath, closing, settings
 from holdfast.cli.output import print_result, tell
 from holdfast.engine.agents import Agent
+from holdfast.engine.fitted import fitted_arguments
 from holdfast.engine.handle import Store
 from holdfast.engine.handle import open as open_store
 from holdfast.errors import UnknownRun, UsageError
@@ -98,9 +99,9 @@ def run(
 ) -> None:
     """Start an agent, continue it, or print its recorded result.
 
-    The result is printed on stdout as JSON. The working directory is searched for the module, as
-    with `python -m`. Ctrl-C and SIGTERM abandon the running step; what was recorded is kept, and
-    the command to continue is printed.
+    Arguments become what the agent's annotations say, such as a Pydantic model, or are refused. The
+    result is printed on stdout as JSON. The working directory is searched for the module. Ctrl-C
+    and SIGTERM abandon the running step; what was recorded is kept, and how to go on is printed.
     """
     config = settings(store, output, app, as_json=as_json)
     module, name = apps.named(agent)
@@ -111,7 +112,7 @@ def run(
     apps.load([module, *config.app])
     found = apps.find(name, module, frozenset({module}))
     if input is not None:
-        _check(found, args, kwargs)
+        args, kwargs = _fitted(found, args, kwargs)
     chosen = id or f"{name.rpartition('.')[2]}-{secrets.token_hex(6)}"
     with open_store(config.store, **config.saving) as opened:
         if input is None and not _is_known(opened, chosen):
@@ -126,7 +127,8 @@ def run(
                 if supervise
                 else opened.run(found, *args, id=chosen, **saving, **kwargs)
             ),
-            again=restart_command(chosen, config, (module,)),
+            config,
+            (module,),
         )
     print_result(config.output, chosen, result)
 
@@ -153,6 +155,12 @@ def _arguments(text: str | None) -> Arguments:
             return tuple(value), {}
         case _:
             return (value,), {}
+
+
+def _fitted(agent: Agent[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
+    """Arguments in the types that the agent says it takes."""
+    _check(agent, args, kwargs)
+    return fitted_arguments(agent.fn, args, kwargs)
 
 
 def _check(agent: Agent[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

@@ -80,8 +80,8 @@ def show(
     """Show what happened to a run: turns, steps, effects, restarts.
 
     Needs none of the agent's code: a value whose class is not known here is shown by its name
-    and size. With `--at` or `--path` the state itself is printed, at the newest point unless said
-    otherwise; `--app` names the modules of classes it holds.
+    and size, unless `--app` names its module. With `--at` or `--path` the state itself is printed,
+    at the newest point unless said otherwise; it needs the modules of the classes it holds.
     """
     config = settings(store, output, app, as_json=as_json)
     _refuse_two(
@@ -102,7 +102,7 @@ def show(
         elif tree:
             _show_tree(found, run, config)
         else:
-            _show_story(found, run, config, last, has_trace=trace)
+            _show_story(found, run, config, last, has_trace=trace, is_known=app is not None)
 
     with opened(config.store) as found:
         steadily(read)  # It prints when everything is read.
@@ -117,8 +117,10 @@ def _refuse_two(asked: dict[str, bool]) -> None:
 
 
 def _show_story(
-    found: Opened, run: Run, config: Config, last: int | None, *, has_trace: bool
+    found: Opened, run: Run, config: Config, last: int | None, *, has_trace: bool, is_known: bool
 ) -> None:
+    if is_known:  # Modules that only the settings name may not even import, and are not needed.
+        apps.load(config.app)
     is_held = found.leases.is_held(run.row.no)
     told = timeline(found.reader, run)
     items = Inbox(found, SystemClock()).of(run)

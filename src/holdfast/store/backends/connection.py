@@ -11,6 +11,7 @@ from holdfast.errors import Damaged, NewerFormat, StoreBusy, StoreError, StoreUn
 from holdfast.store.backends.schema import (
     FORMAT,
     LEAVES,
+    PATCHES,
     SEALED,
     SEALED_TABLES,
     TABLES,
@@ -40,7 +41,8 @@ FOREIGN = (sqlite3.Error, UnicodeDecodeError, OverflowError)
 
 
 def connect(file: Path, *, for_reading: bool = False) -> sqlite3.Connection:
-    """Open the file with every setting of `PRAGMAS` in force."""
+    """Open the file with every setting of `PRAGMAS` in force; one that is new is its owner's."""
+    _make(file)
     link = sqlite3.connect(
         file, timeout=5.0, isolation_level=None, check_same_thread=False, cached_statements=64
     )
@@ -52,6 +54,15 @@ def connect(file: Path, *, for_reading: bool = False) -> sqlite3.Connection:
         link.close()
         raise
     return link
+
+
+def _make(file: Path) -> None:
+    """A new file for nobody but its owner; its log takes over the mode.
+
+    One that is there is not even opened: to close it would let go of SQLite's locks on it.
+    """
+    with contextlib.suppress(OSError):  # SQLite says what is wrong with the place.
+        os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
 
 
 def _set(link: sqlite3.Connection, file: Path) -> None:
@@ -81,7 +92,7 @@ def create(
         link.execute("INSERT INTO meta VALUES ('store_id', ?)", (store_id,))
         link.execute(
             "INSERT INTO meta VALUES ('incompat', ?), ('compat', ?)",
-            (f"{LEAVES} {VALUES}".encode(), b""),
+            (f"{LEAVES} {PATCHES} {VALUES}".encode(), b""),
         )
         if key is not None:
             mark_sealed(link, key)
@@ -121,6 +132,11 @@ def names_leaves(link: sqlite3.Connection) -> bool:
     return LEAVES in _features(link)
 
 
+def holds_patches(link: sqlite3.Connection) -> bool:
+    """Whether large values in the store may be patches on others; in older ones none is."""
+    return PATCHES in _features(link)
+
+
 def _features(link: sqlite3.Connection) -> set[str]:
     found = link.execute("SELECT value FROM meta WHERE key='incompat'").fetchone()
     value = found[0] if found else b""
@@ -137,7 +153,7 @@ def check(link: sqlite3.Connection, file: Path) -> bytes:
     # Compared as pairs, not by name: a trigger may bear the name of a table.
     found = {*link.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall()}
     features = _features(link) if ("meta", TABLES["meta"]) in found else set()
-    if unknown := features - {LEAVES, SEALED, VALUES}:
+    if unknown := features - {LEAVES, PATCHES, SEALED, VALUES}:
         flags = ", ".join(sorted(unknown))
         raise NewerFormat(str(file.parent), f"{version} with {flags}", str(FORMAT))
     wanted = TABLES | SEALED_TABLES if SEALED in features else TABLES

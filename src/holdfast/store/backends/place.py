@@ -19,6 +19,9 @@ _ELSEWHERE = frozenset(
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 """`postgresql://…`, `s3://…`, `file:///…`, as a path writes them."""
 
+_MEMORY = ":memory:"
+"""What SQLite calls a database that lies nowhere."""
+
 NETWORK = frozenset(
     {"9p", "afs", "beegfs", "ceph", "cifs", "coda", "glusterfs", "gfs2", "lustre", "ncpfs", "nfs"}
     | {"nfs4", "ocfs2", "orangefs", "smb", "smb2", "smb3", "smbfs"}
@@ -36,6 +39,10 @@ def prepare(path: Path, mounts: Path = Path("/proc/self/mountinfo")) -> None:
         raise Unsupported("Windows", "file locks and flushes there are not what Holdfast needs")
     if _ADDRESS.match(str(path)):
         raise Unsupported(str(path), "a store is a directory of this machine, not an address")
+    if path.name == _MEMORY:
+        raise Unsupported(
+            str(path), "a store outlives its process, so it cannot lie in memory only"
+        )
     try:
         whole = path.absolute()
     except OSError as error:

@@ -29,6 +29,8 @@ VALUES = "values"
 """The *incompat* feature of a store whose packs may hold values beside their rows."""
 LEAVES = "leaves"
 """The *incompat* feature of a store whose saves may name leaves that stand elsewhere."""
+PATCHES = "patches"
+"""The *incompat* feature of a store whose large values may be patches on others."""
 SEALED = "sealed"
 """The *incompat* feature of a store that is encrypted."""
 SEALED_TABLES = {"key": "CREATE TABLE key (no INTEGER PRIMARY KEY, body BLOB NOT NULL)"}

@@ -29,6 +29,7 @@ from holdfast.store.backends.connection import (
     check,
     connect,
     create,
+    holds_patches,
     holds_values,
     is_sealed,
     named,
@@ -93,6 +94,7 @@ class SqliteRecords(SqliteReads):
                 self.store_id = check(writer, self._file)
                 self.is_sealed, self.holds_values = is_sealed(writer), holds_values(writer)
                 self.names_leaves = names_leaves(writer)
+                self.holds_patches = holds_patches(writer)
                 self._reader = connect(self._file, for_reading=True)
             except BaseException:
                 writer.close()

@@ -32,12 +32,22 @@ def advice(kind: type) -> str:
     name = kind.__qualname__
     if shapes.shape_of(kind) is not None:
         return f"add `holdfast.register({name})`, or name it in an annotation of a step"
+    if shapes.is_pydantic_secret(kind):
+        return (
+            'keep `holdfast.secret("env:NAME")`, which is stored as that reference alone, '
+            f"and make the {name} of it where it is needed"
+        )
     if issubclass(kind, Awaitable):
         return "it was not awaited; write `await` before the call that gave it"
     if kind.__module__.partition(".")[0] == __name__.partition(".")[0]:
         return "it belongs to Holdfast and to this process; hand on what is needed of it"
     if issubclass(kind, _LIVE) or name in {"lock", "RLock", "socket"}:
         return "it lives in this process only: keep what it is made from, and make it anew"
+    return _line(kind, name)
+
+
+def _line(kind: type, name: str) -> str:
+    """The line that makes a class known by what its values are made from."""
     for plain, word in _PLAIN.items():
         if issubclass(kind, plain):
             made = f"lambda kept: {name}(list, kept)" if issubclass(kind, defaultdict) else name

@@ -3,11 +3,12 @@
 | bytes | field | meaning |
 |---|---|---|
 | 1 | version | 1 |
-| 1 | flags | bit 0: the payload is one zstd frame; bit 1: it is sealed; others 0 |
+| 1 | flags | bit 0: the payload is one zstd frame; 1: it is sealed; 2: it is a patch |
 | 2 | key id | the number of the key it is sealed with; 0: none, or the store's own secret |
 | 4 | plain length | of the payload as it was given to `seal` |
 | rest | payload | |
 
+A patch can be read only beside the bytes that it was made on: they are the prefix of zstd's window.
 A body of version 2 is not a payload but several frames, each after its length (4 bytes): packs are.
 
 Numbers are big-endian. The frame says how to read a body, not that it is whole: the hash of the row
@@ -30,6 +31,7 @@ HEADER_BYTES: Final = _HEADER.size
 _PLAIN: Final = _HEADER.pack(VERSION, 0, 0, 0)[:4]
 _COMPRESSED: Final = 1
 _SEALED: Final = 2
+_PATCH: Final = 4
 _COMPRESS_BYTES_MIN: Final = 4096
 _LEVEL: Final = 1
 
@@ -66,6 +68,33 @@ def open_frame(body: bytes, where: str) -> bytes:
         payload = _decompress(memoryview(body)[HEADER_BYTES:], plain, where)
     else:
         payload = body[HEADER_BYTES:]
+    if len(payload) != plain:
+        raise errors.Damaged(where, f"its frame states {plain} bytes, it holds {len(payload)}")
+    return payload
+
+
+def seal_patch(payload: bytes, base: bytes) -> bytes:
+    """The stored body of `payload` as what it has that `base` has not."""
+    zstd = _zstd()
+    known = zstd.CompressionParameter
+    options = {
+        known.compression_level: _LEVEL,
+        known.window_log: (len(payload) + len(base)).bit_length(),
+        known.enable_long_distance_matching: 1,
+    }
+    prefix = zstd.ZstdDict(base, is_raw=True).as_prefix
+    packed: bytes = zstd.compress(payload, options=options, zstd_dict=prefix)
+    return _HEADER.pack(VERSION, _COMPRESSED | _PATCH, 0, len(payload)) + packed
+
+
+def open_patch(body: bytes, base: bytes, where: str) -> bytes:
+    """The payload of a body that `seal_patch` made on `base`; `Damaged` if it is no such."""
+    if len(body) < _HEADER.size:
+        raise errors.Damaged(where, f"{len(body)} bytes are too short for a frame")
+    version, flags, key, plain = _HEADER.unpack_from(body)
+    if (version, flags, key) != (VERSION, _COMPRESSED | _PATCH, 0) or plain > PLAIN_BYTES_MAX:
+        raise errors.Damaged(where, "it is not the patch that it is named as")
+    payload = _decompress(memoryview(body)[HEADER_BYTES:], plain, where, base)
     if len(payload) != plain:
         raise errors.Damaged(where, f"its frame states {plain} bytes, it holds {len(payload)}")
     return payload
@@ -145,10 +174,11 @@ def _unknown_version(version: int) -> str:
     return f"its frame has version {version}, which was never written"
 
 
-def _decompress(packed: memoryview, plain: int, where: str) -> bytes:
+def _decompress(packed: memoryview, plain: int, where: str, base: bytes | None = None) -> bytes:
     """At most one byte more than `plain`, whatever the packed bytes would become."""
     zstd = _zstd()
-    opened = zstd.ZstdDecompressor()
+    prefix = None if base is None else zstd.ZstdDict(base, is_raw=True).as_prefix
+    opened = zstd.ZstdDecompressor(prefix)
     try:
         payload: bytes = opened.decompress(packed, max_length=plain + 1)
     except zstd.ZstdError as error:

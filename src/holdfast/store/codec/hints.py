@@ -21,7 +21,7 @@ def classes_named(owner: Callable[..., object]) -> tuple[list[type], bool]:
     whole = True
     seen: set[int] = set()
     kept: list[object] = []  # hints made on the way: their ids must not be given out again
-    waiting: list[object] = [owner] if isinstance(owner, type) else [*_hints_of(owner)]
+    waiting: list[object] = [owner] if isinstance(owner, type) else [*hints_of(owner).values()]
     while waiting:
         hint = waiting.pop()
         if id(hint) in seen:
@@ -35,7 +35,7 @@ def classes_named(owner: Callable[..., object]) -> tuple[list[type], bool]:
                 found.append(hint)
                 waiting.extend(_field_hints(hint))
             elif typing.is_typeddict(hint):
-                waiting.extend(_hints_of(hint))
+                waiting.extend(hints_of(hint).values())
         else:
             waiting.extend(_inner(hint))
     return found, whole
@@ -46,7 +46,7 @@ def _field_hints(cls: type) -> Iterator[object]:
         for info in cls.__pydantic_fields__.values():  # type: ignore[attr-defined]  # Pydantic's own, on every model
             yield info.annotation
     else:
-        yield from _hints_of(cls)
+        yield from hints_of(cls).values()
 
 
 def _inner(hint: object) -> Iterator[object]:
@@ -67,16 +67,15 @@ def _inner(hint: object) -> Iterator[object]:
         yield _read(lambda: hint.__value__, "")  # type: ignore[attr-defined]  # typeshed has it from 3.12 on
 
 
-def _hints_of(owner: Any) -> Iterator[object]:  # noqa: ANN401 -- a function or a class
-    """Every annotation of `owner`; one that cannot be read comes as its text."""
+def hints_of(owner: Any) -> dict[str, Any]:  # noqa: ANN401 -- a function or a class
+    """Every annotation of `owner` by its name; one that cannot be read comes as its text."""
     hints = _read(lambda: typing.get_type_hints(owner, include_extras=True), None)
     if hints is not None:
-        yield from hints.values()
-        return
+        return hints
     module = sys.modules.get(getattr(owner, "__module__", ""))
     names = getattr(owner, "__globals__", None) or vars(module or types)
-    for name, hint in _read(lambda: dict(owner.__annotations__), {"": ""}).items():
-        yield _one_hint(name, hint, names)
+    found = _read(lambda: dict(owner.__annotations__), {"": ""})
+    return {name: _one_hint(name, hint, names) for name, hint in found.items()}
 
 
 def _one_hint(name: str, hint: object, names: dict[str, Any]) -> object:

@@ -5,6 +5,7 @@ from typing import Any, ClassVar, Final
 
 from holdfast.store.codec import arrays, leaves, veil, wire
 from holdfast.store.codec.registry import Registry
+from holdfast.store.codec.vault import guard
 from holdfast.store.codec.wire import Refusal, told
 
 _READERS: Final[Mapping[int, Callable[[bytes], object]]] = {
@@ -137,6 +138,9 @@ class Lift:
                 "steps or agents name it in annotations, or which registers it (`--app MODULE` in "
                 "a command), or `holdfast.register` the class under this name=",
             )
+        called = guard.get().called
+        if called is not None and name != entry.name:
+            called[entry.cls] = name
         # Fields and rest are no deeper than the object itself.
         payload = self.lift(payload, depth - 1 if type(payload) is dict else depth)
         rest = [self.lift(part, depth - 1) for part in rest]

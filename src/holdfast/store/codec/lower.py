@@ -17,7 +17,7 @@ from holdfast.store.codec import arrays, leaves, shapes, veil, wire
 from holdfast.store.codec.advice import advice
 from holdfast.store.codec.registry import Entry, Registry
 from holdfast.store.codec.secret import Secret
-from holdfast.store.codec.vault import vault
+from holdfast.store.codec.vault import guard, vault
 from holdfast.store.codec.wire import Leak, Refusal, name_of, told
 
 # Leaves that msgpack always holds without loss, and those that it mostly does.
@@ -109,6 +109,7 @@ class Lowering:
         self.holds_secret = False  # where the packed bytes do not show it
         self._registry = registry
         self._canonical = canonical
+        self._names = guard.get().names
         self._count = 0
         self._numbers: dict[int, int] = {}
         self._open: set[int] = set()
@@ -286,7 +287,11 @@ class Lowering:
         except Exception as error:
             raise Refusal(name_of(entry.cls), f"taking it apart failed: {told(error)}") from error
         self._kept += (payload, rest)
-        node += [entry.name, 0 if self._canonical else entry.version]
+        if self._canonical:
+            known = entry.canonical if self._names is None else self._names.get(entry.cls)
+            node += [known or entry.name, 0]
+        else:
+            node += [entry.name, entry.version]
         if entry.shape.has_fields:
             assert isinstance(payload, dict)
             node.append(self._map(payload.items(), depth, _field))

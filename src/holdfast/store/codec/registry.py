@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from holdfast import errors
-from holdfast.model.ids import module_of
+from holdfast.model.ids import MAIN, module_of
 from holdfast.store.codec import shapes
 from holdfast.store.codec.hints import classes_named
+from holdfast.store.codec.script import imported
 from holdfast.store.codec.wire import Refusal, name_of, told
 
 Change = Callable[[Any], Any]
@@ -25,6 +26,8 @@ class Entry:
     shape: shapes.Shape
     is_declared: bool
     """Registered by the user, not only found in an annotation."""
+    canonical: str
+    """The name it is hashed under: of a script's class, the one that it has when imported."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -43,6 +46,7 @@ class Registry:
         self._unread: list[Callable[..., object]] = []
         self._lock = threading.RLock()
         self._counted = threading.local()
+        self.has_scripts = False  # Whether it knows classes that a script declares.
 
     def register(
         self,
@@ -68,7 +72,9 @@ class Registry:
         if version < 1:
             raise errors.UsageError(f"{name_of(cls)}: version= counts from 1, not {version}")
         full = name or default_name(cls)
-        self._enter(Entry(cls=cls, name=full, version=version, shape=shape, is_declared=True))
+        if encode is None:
+            self.learn(cls)  # The classes of its fields are needed with it.
+        self._enter(_entry(cls, full, version, shape, is_declared=True))
 
     def migrate(self, kind: str | type, *, from_: int, to: int) -> Callable[[C], C]:
         """Decorate the function that turns stored fields of version `from_` into those of `to`."""
@@ -164,7 +170,7 @@ class Registry:
         known = self._by_name.get(name)
         if shape is None or cls in self._by_class or (known is not None and known.is_declared):
             return
-        self._enter(Entry(cls=cls, name=name, version=1, shape=shape, is_declared=False))
+        self._enter(_entry(cls, name, 1, shape, is_declared=False))
 
     def _enter(self, entry: Entry) -> None:
         with self._lock:
@@ -181,8 +187,24 @@ class Registry:
             if before is not None:
                 # What was stored under an earlier name of the class is still found.
                 self._by_name[before.name] = entry
+            self.has_scripts = self.has_scripts or entry.name != entry.canonical
             self._by_name[entry.name] = entry
             self._by_class[entry.cls] = entry
+
+
+def _entry(
+    cls: type[Any], name: str, version: int, shape: shapes.Shape, *, is_declared: bool
+) -> Entry:
+    module, _, rest = name.partition(":")
+    canonical = f"{imported(cls)}:{rest}" if module == MAIN else name
+    return Entry(
+        cls=cls,
+        name=name,
+        version=version,
+        shape=shape,
+        is_declared=is_declared,
+        canonical=canonical,
+    )
 
 
 def _changed(entry: Entry, step: _Step, at: int, payload: object) -> object:

@@ -92,6 +92,13 @@ def is_pydantic(cls: type) -> bool:
     return pydantic is not None and issubclass(cls, pydantic.BaseModel)
 
 
+def is_pydantic_secret(cls: type) -> bool:
+    """Whether `cls` is a text, or bytes, or any value that Pydantic hides."""
+    pydantic = sys.modules.get("pydantic.types")
+    hidden = () if pydantic is None else (pydantic.SecretStr, pydantic.SecretBytes, pydantic.Secret)
+    return issubclass(cls, hidden)
+
+
 def _slots_of(cls: type) -> tuple[str, ...]:
     """The names of all that `cls` and the classes above it have slots for."""
     return tuple(

@@ -222,6 +222,10 @@ class Guard:
     secret, `filled` what was read with it; `redacted` is what was left out of what was written and
     has not been told yet, by place and kind. While `clear` is a set, the references of declared
     secrets are put there that stand in clear in what is read.
+
+    A script's classes are hashed under the names they have when it is imported; with `names`, under
+    those, else as they are stored. While `called` is a dict, the names are put there that classes
+    were stored under and do not have here.
     """
 
     def __init__(
@@ -231,8 +235,11 @@ class Guard:
         demands: bool = False,
         cuts: bool = True,
         rules: SecretRules | None = None,
+        names: Mapping[type, str] | None = None,
     ) -> None:
         self.resolves, self.demands, self.cuts = resolves, demands, cuts
+        self.names = names
+        self.called: dict[type, str] | None = None
         self.rules = rules or SecretRules()
         self.gaps = self.filled = 0
         self.clear: set[str] | None = None

@@ -48,7 +48,7 @@ class Named:
                     continue
                 for entry in placed.row.entries:
                     for reference in references_of(entry, chunks.fetch):
-                        self.names.add(chunks.name(reference))
+                        self.names.update(chunks.names(reference))
             self._read[branch.no] = end  # Last: what is cut off is read again.
 
 

@@ -163,6 +163,7 @@ def exchange(path: Path, into: Path, bad: list[Path], packer: Packer) -> None:
         (path / f"{FILE}-wal").unlink()
     fs.write_new(path / STAGE / READY, b"")
     fs.flush_directory(path / STAGE)
+    shutil.copymode(path / FILE, path / STAGE / FILE)  # Whoever could read it still can.
     failpoint.reach("repair.exchanging")
     os.replace(path / STAGE / FILE, path / FILE)  # noqa: PTH105 the name says that it replaces
     failpoint.reach("repair.exchanged")

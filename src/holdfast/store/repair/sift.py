@@ -12,6 +12,7 @@ from holdfast.store.backends.base import BranchRow, JournalRow
 from holdfast.store.chunks import Chunks
 from holdfast.store.inside import references_in, states_of, values_of
 from holdfast.store.reader import Branch, Placed, opened_branch
+from holdfast.store.reference import is_reference, parts
 from holdfast.store.repair.salvage import Salvage
 from holdfast.store.seal.base import RunSeals
 
@@ -139,11 +140,12 @@ class Sieve:
         """Large values lie beside the journal and must be there and true."""
         for entry in placed.row.entries:
             for reference in _references(entry, self._chunks):
-                try:
-                    self._chunks.fetch(reference)
-                except Damaged:
-                    self.bad_chunks.add(self._chunks.name(reference).hex())
-                    raise
+                for part in reversed(parts(reference)) if is_reference(reference) else ():
+                    try:
+                        self._chunks.fetch(part)
+                    except Damaged:
+                        self.bad_chunks.add(self._chunks.name(part).hex())
+                        raise
 
 
 def _references(entry: Entry, chunks: Chunks) -> Iterator[bytes]:

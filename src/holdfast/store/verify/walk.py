@@ -58,15 +58,23 @@ Progress = Callable[[int, int], None]
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """A damaged thing, by name; `run` is the id of the run it belongs to, where that is known."""
+    """A damaged thing, by name; `run` is the id of the run it belongs to, where that is known.
+
+    `good` is the newest point of that run that restores, where one was looked for.
+    """
 
     where: str
     why: str
     run: str | None = None
+    good: str | None = None
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """What a verification read and found; no findings means that the store is whole."""
+    """What a verification read and found; no findings means that the store is whole.
+
+    `points` were restored, `points_unknown` hold what this program does not know, `points_left`
+    were not tried; all are 0 where that was not asked for.
+    """
 
     path: str
     is_deep: bool
@@ -76,6 +84,9 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     branches: int = 0
     rows: int = 0
     bytes: int = 0
+    points: int = 0
+    points_unknown: int = 0
+    points_left: int = 0
     format: int = FORMAT
     sqlite: str = sqlite3.sqlite_version
 

@@ -58,7 +58,11 @@ def test_every_setting_is_in_force_on_every_connection(tmp_path: Path, for_readi
     link.close()
 
 
-def test_a_setting_that_sqlite_does_not_take_is_an_error() -> None:
+def test_a_setting_that_sqlite_does_not_take_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # Where a file of that name is made, which SQLite does not use.
+
     with pytest.raises(StoreUnwritable, match=r"did not take journal_mode=wal: \('memory',\)"):
         connect(Path(":memory:"))
 

@@ -7,6 +7,7 @@ from collections import Counter, OrderedDict, defaultdict, deque
 from enum import Enum
 
 import pytest
+from pydantic import Secret, SecretBytes, SecretStr
 
 from holdfast import errors
 from holdfast.store.codec import values
@@ -35,6 +36,9 @@ class Client:
         (defaultdict, "decode=lambda kept: defaultdict(list, kept))`"),
         (deque, "put `list(x)` in, or add `holdfast.register(deque, encode=list, decode=deque)`"),
         (Word, "put `str(x)` in"),
+        (SecretStr, 'keep `holdfast.secret("env:NAME")`, which is stored as that reference alone'),
+        (SecretBytes, "make the SecretBytes of it where it is needed"),
+        (Secret, 'keep `holdfast.secret("env:NAME")`'),
         (types.FunctionType, "it lives in this process only"),
         (types.ModuleType, "it lives in this process only"),
         (types.GeneratorType, "it lives in this process only"),

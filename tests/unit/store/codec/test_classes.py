@@ -472,6 +472,17 @@ def test_a_class_is_known_by_annotation_when_it_is_met() -> None:
     assert value == returned(value)
 
 
+def test_the_classes_of_its_fields_are_known_with_a_class_that_is_registered() -> None:
+    registry = Registry()
+
+    registry.register(Outer, name="outer")
+
+    inner = registry.of_class(Inner)
+    assert inner is not None
+    assert not inner.is_declared
+    assert registry.of_class(Outer) is registry.of_name("outer")
+
+
 def test_a_name_defined_later_is_found_the_next_time() -> None:
     names: dict[str, Any] = {"__name__": __name__}
     exec("def late(x: 'Late') -> None: ...", names)  # noqa: S102 -- a module of its own

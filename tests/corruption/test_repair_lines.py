@@ -1,0 +1,239 @@
+"""Repair of runs with more than one line of history, or with damage in more than one place."""
+
+import sqlite3
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import holdfast
+from holdfast.model.branches import Settled
+from holdfast.model.ids import row_id
+from holdfast.model.journal import Entry, Happened, Undone
+from holdfast.store.reader import Placed
+from tests.corruption.scene import small_parts
+from tests.corruption.test_offer import newest_object, spoil
+from tests.corruption.test_repair import whole
+
+done: list[str] = []
+
+
+class Crash(BaseException):
+    """The process dies here, as far as the run can tell."""
+
+
+@pytest.fixture(autouse=True)
+def _forget() -> None:
+    done.clear()
+
+
+@holdfast.step
+def look(turn: int) -> dict[str, Any]:
+    return {"turn": turn, "text": f"page {turn}"}
+
+
+@holdfast.step
+def read(turn: int) -> str:
+    return f"{turn}" * 66_000
+
+
+def cancel(_outcome: str, order: str) -> None:
+    done.append(f"cancel {order}")
+
+
+@holdfast.effect(key="order", undo=cancel)
+def place(order: str) -> str:
+    done.append(f"place {order}")
+    return f"placed {order}"
+
+
+@holdfast.agent(checkpoint=holdfast.every(turns=1))
+def buyer(run: holdfast.Run, last: int, end: str = "") -> int:
+    run.state["seen"] = []
+    for turn in run.turns():
+        run.state["seen"].append(look(turn))
+        run.state["next"] = look(turn + 1)
+        if turn == last and end == "reads":
+            read(turn)
+            raise Crash
+        if turn == last and end == "marks":
+            run.checkpoint(label="here")
+            raise Crash
+        place(f"order {turn}")
+        if turn == last:
+            if end == "dies":
+                raise Crash
+            return turn
+    raise AssertionError
+
+
+@holdfast.effect(key="mail")
+def send(mail: str) -> str:
+    done.append(mail)
+    return f"sent {mail}"
+
+
+@holdfast.agent(checkpoint=holdfast.every(turns=1))
+def sender(run: holdfast.Run, last: int) -> int:
+    for turn in run.turns():
+        look(turn)
+        send(f"mail {turn}")
+        if turn == last:
+            return turn
+    raise AssertionError
+
+
+def holds(path: Path, id_: int, kind: type[Entry]) -> bool:
+    """Whether a row is there and holds such an entry."""
+    with holdfast.open(path) as store, suppress(holdfast.Damaged):
+        row = store._opened.reader.row(id_).row  # noqa: SLF001 what lies beneath the handle
+        return any(isinstance(entry, kind) for entry in row.entries)
+    return False
+
+
+def rows(path: Path, run: str) -> list[Placed]:
+    with holdfast.open(path) as store:
+        reader = store._opened.reader  # noqa: SLF001 what lies beneath the handle
+        found = reader.find(run)
+        assert found is not None
+        return list(reader.back(found.row.head))[::-1]
+
+
+def place_of(path: Path, run: str, kind: type[Entry], nth: int = 0) -> int:
+    """The sequence of the nth row of a run that holds such an entry."""
+    found = [
+        each.id for each in rows(path, run) if any(isinstance(e, kind) for e in each.row.entries)
+    ]
+    return found[nth]
+
+
+def spoil_row(path: Path, id_: int) -> None:
+    spoil(path, id_ >> 32, id_ & 0xFFFFFFFF)
+
+
+@pytest.mark.parametrize("lost", [Undone, Settled])
+def test_a_rollback_whose_end_is_damaged_is_repaired_and_undoes_nothing_twice(
+    tmp_path: Path, lost: type[Entry]
+) -> None:
+    with holdfast.open(tmp_path) as store:
+        store.run(buyer, 3, id="run")
+        store.plan_rollback("run", to=1).apply()
+    assert ["cancel order 3", "cancel order 2"] == done[-2:]
+    spoil_row(tmp_path, place_of(tmp_path, "run", lost))
+    done.clear()
+
+    (fate,) = holdfast.plan_repair(tmp_path).fates
+    holdfast.plan_repair(tmp_path).apply()
+
+    assert [] == whole(tmp_path)
+    with holdfast.open(tmp_path) as store:
+        found = store.get("run")
+        waiting = store.inbox()
+        assert [0, 1] == [each["turn"] for each in store.restore("run")[1]["seen"]]
+        if lost is Undone:
+            assert holdfast.Status.FAILED is found.status
+            assert all(f"order {n}" in str(found.error) for n in (2, 3))
+            told = {f"the undo of place(order='order {n}')" for n in (3, 2)}
+            assert told <= set(fate.effects_unsure)
+            assert waiting
+        else:
+            assert holdfast.Status.RUNNING is found.status
+    assert [] == done
+
+
+def test_a_large_answer_that_is_gone_is_not_carried_along(tmp_path: Path) -> None:
+    with small_parts(), holdfast.open(tmp_path) as store, suppress(Crash):
+        store.run(buyer, 8, "reads", id="run")
+    newest_object(tmp_path).unlink()
+    spoil_row(tmp_path, row_id(1, 2))
+
+    holdfast.plan_repair(tmp_path).apply()
+
+    assert [] == whole(tmp_path)
+    with holdfast.open(tmp_path) as store:
+        assert 6 <= len(store.restore("run")[1]["seen"])
+
+
+def test_an_effect_behind_a_second_gap_is_told_and_not_done_again_silently(tmp_path: Path) -> None:
+    with small_parts(), holdfast.open(tmp_path) as store, suppress(Crash):
+        store.run(buyer, 8, "dies", id="run")
+    assert "place order 8" == done[-1]
+    newest = place_of(tmp_path, "run", Happened, -1)
+    spoil_row(tmp_path, row_id(1, 2))
+    spoil_row(tmp_path, newest - 2)
+
+    (fate,) = holdfast.plan_repair(tmp_path).fates
+    holdfast.plan_repair(tmp_path).apply()
+
+    assert [] == whole(tmp_path)
+    assert "carried" == fate.act
+    assert "place(order='order 8')" in fate.effects_done
+    with holdfast.open(tmp_path) as store:
+        assert holdfast.Status.FAILED is store.get("run").status
+
+
+@pytest.mark.parametrize("who", ["rolled back", "forked"])
+def test_effects_lost_on_another_line_are_told_and_not_done_again_silently(
+    tmp_path: Path, who: str
+) -> None:
+    with holdfast.open(tmp_path) as store:
+        store.run(sender, 4, id="run")
+        if who == "forked":
+            store.fork("run", at=1, new_id="goes on")
+        else:
+            store.plan_rollback("run", to=1).apply()
+    name = "goes on" if who == "forked" else "run"
+    sent = [row_id(1, n) for n in range(40) if holds(tmp_path, row_id(1, n), Happened)]
+    spoil_row(tmp_path, sent[3] - 2)
+
+    fates = {fate.run: fate for fate in holdfast.plan_repair(tmp_path).fates}
+    holdfast.plan_repair(tmp_path).apply()
+
+    assert [] == whole(tmp_path)
+    assert {"send(mail='mail 3')", "send(mail='mail 4')"} <= set(fates[name].effects_done)
+    assert "cut" == fates[name].act
+    with holdfast.open(tmp_path) as store:
+        assert holdfast.Status.FAILED is store.get(name).status
+        assert "mail 4" in str(store.get(name).error)
+    assert [] == holdfast.plan_repair(tmp_path).fates
+
+
+def test_a_finished_run_stays_finished_when_another_line_of_it_is_damaged(tmp_path: Path) -> None:
+    with holdfast.open(tmp_path) as store:
+        store.run(sender, 4, id="run")
+        store.plan_rollback("run", to=1).apply()
+        assert 4 == store.run(sender, 4, id="run")
+    sent = [row_id(1, n) for n in range(40) if holds(tmp_path, row_id(1, n), Happened)]
+    spoil_row(tmp_path, sent[3] - 2)
+
+    holdfast.plan_repair(tmp_path).apply()
+
+    assert [] == whole(tmp_path)
+    with holdfast.open(tmp_path) as store:
+        assert 4 == store.run(sender, 4, id="run")
+    assert [f"mail {n}" for n in range(5)] == done
+
+
+def test_a_checkpoint_restores_though_the_beginning_of_its_life_is_lost(tmp_path: Path) -> None:
+    with holdfast.open(tmp_path) as store:
+        for again in (False, True):
+            with suppress(Crash):
+                if again:
+                    store.restart("run", redo_turn=True)
+                else:
+                    store.run(buyer, 2, "marks", id="run")
+        kept = store.checkpoints("run")[-1]
+        state = store.restore(kept.id)[1]
+    assert (2, "here") == (kept.branch, kept.label)
+    with closing(sqlite3.connect(tmp_path / "store.db")) as link:
+        ((last,),) = link.execute("SELECT max(id) FROM j WHERE id >> 32 = 1")
+    spoil_row(tmp_path, last)
+
+    holdfast.plan_repair(tmp_path).apply()
+
+    assert [] == whole(tmp_path)
+    with holdfast.open(tmp_path) as store:
+        told, again_state = store.restore(kept.id)
+    assert state == again_state
+    assert (True, None) == (kept.platform is not None, told.platform)
