@@ -32,6 +32,9 @@ USUAL = Failpoint(name="effect.called", nth=2)
 BY_TIME = {"pending.flushing", "pending.flushed", "queue.waiting", "queue.empty"}
 """Whether a life gets to these depends on how fast it is, so a kill there may find nobody."""
 
+BY_ROOM = BY_TIME | {"store.shrinking", "store.shrunk"}
+"""A close gets to these where enough pages are free, which rows flushed by time may change."""
+
 REPAIRS = {
     "repair.emptying",
     "repair.emptied",
@@ -71,7 +74,7 @@ def test_a_run_killed_at_any_failpoint_continues(
 
     count(tally)
     assert [] == tally.findings
-    assert set(reached) - BY_TIME <= set(tally.killed_at)
+    assert set(reached) - BY_ROOM <= set(tally.killed_at)
 
 
 @every_agent
@@ -85,7 +88,7 @@ def test_a_run_killed_again_while_it_restarts_continues(
 
     count(tally)
     assert [] == tally.findings
-    assert {death.name for death in second} - BY_TIME <= set(tally.killed_at)
+    assert {death.name for death in second} - BY_ROOM <= set(tally.killed_at)
 
 
 @every_agent

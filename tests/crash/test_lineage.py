@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.crash.recovering import LIVES, Life, Warm, begin
-from tests.crash.test_failpoints import BY_TIME
+from tests.crash.test_failpoints import BY_ROOM
 from tests.crash.trial import Tally
 
 pytestmark = pytest.mark.crash
@@ -34,7 +34,7 @@ def test_what_was_killed_goes_on_and_nothing_is_doubled(
 
     count(tally)
     assert [] == tally.findings
-    assert set(life.reached) - BY_TIME == set(tally.killed_at) - BY_TIME
+    assert set(life.reached) - BY_ROOM == set(tally.killed_at) - BY_ROOM
 
 
 @pytest.mark.parametrize("name", ["undone again"])

@@ -264,9 +264,12 @@ def test_an_effect_still_going_on_when_its_turn_or_run_ends_is_in_doubt(
 def test_an_effect_that_was_cut_off_is_in_doubt_even_if_the_agent_goes_on(
     stage: Stage, world: World, cut: str
 ) -> None:
+    limits: list[asyncio.Timeout] = []
+
     @holdfast.effect
     async def slow() -> str:
         world.ask("pay")
+        limits[-1].reschedule(asyncio.get_running_loop().time())
         await asyncio.sleep(30)
         return "paid"
 
@@ -279,7 +282,9 @@ def test_an_effect_that_was_cut_off_is_in_doubt_even_if_the_agent_goes_on(
     async def agent(run: holdfast.Run) -> str:
         try:
             if cut == "timeout":
-                await asyncio.wait_for(slow(), 0.5)
+                async with asyncio.timeout(None) as limit:
+                    limits.append(limit)
+                    await slow()
             else:
                 interrupted()
         except (TimeoutError, KeyboardInterrupt):
