@@ -12,6 +12,7 @@ import pytest
 
 import holdfast
 from holdfast import failpoint
+from holdfast.engine import context
 from tests.engine.kit import RUN, Crash, Stage, World, moments
 
 N = 5
@@ -450,3 +451,17 @@ def test_a_change_by_a_thread_of_a_step_is_saved_with_its_turn_or_refused(
         assert [kept[:1], kept[:2]] == seen
         assert {"notes": kept} == store.restore(RUN)[1]
     assert refused == len(faults)
+
+
+def test_a_flush_waits_for_what_another_thread_has_queued(stage: Stage) -> None:
+    @holdfast.agent
+    def agent(run: holdfast.Run) -> bool:
+        run.uuid()
+        here = context.frame.get()
+        assert here is not None
+        ticket = here.session.queue()  # As the thread does that looks after runs.
+        assert ticket is not None
+        here.session.flush()
+        return ticket.is_over
+
+    assert stage.live(agent) is True

@@ -274,12 +274,14 @@ class Session:
             return self._submit()[2]
 
     def flush(self) -> None:
-        """Commit what is pending."""
+        """Commit what is pending; what another thread has queued of it is waited for."""
         ticket = self.queue()
-        if ticket is not None:
-            failpoint.reach("pending.flushing")
-            self.writer.finish(ticket)
-            failpoint.reach("pending.flushed")
+        if ticket is None:
+            return self.settle()
+        failpoint.reach("pending.flushing")
+        self.writer.finish(ticket)
+        failpoint.reach("pending.flushed")
+        return None
 
     def let_go(self) -> None:
         """Interrupted or ended: keep what is pending, and wait for what a cancelled call queued."""
