@@ -153,6 +153,18 @@ class Leaver:
 
         await asyncio.gather(one(0), one(1))
 
+    async def in_wait_for(self, run: holdfast.Run) -> None:
+        """Before Python 3.12 that is a task of its own, for which the agent's own waits."""
+
+        async def one() -> None:
+            try:
+                await self.ask("before")
+                await self.wait()
+            finally:
+                await self.ask("log")
+
+        await asyncio.wait_for(one(), 60)
+
     def is_cut(self, agent: holdfast.Agent[..., Any]) -> bool:
         async def live() -> None:
             with self.stage.open() as store:
@@ -164,7 +176,10 @@ class Leaver:
         return not self.is_first
 
 
-PLACES = [Leaver.at_a_wait, Leaver.before_an_effect, Leaver.in_a_section, Leaver.beside]
+PLACES = [
+    *(Leaver.at_a_wait, Leaver.before_an_effect, Leaver.in_a_section, Leaver.beside),
+    Leaver.in_wait_for,
+]
 
 
 @pytest.mark.parametrize("place", PLACES)

@@ -28,11 +28,12 @@ class Exits:
         error = sys.exception()
         if error is self._line.around or (error is not None and not is_cancelled(error)):
             error = None
-        if not call.is_side:
+        is_side = call.is_side or self._line.is_lent()
+        if not is_side:
             if error is None or not self._is_of(error):
                 self._asked.clear()
             self._error = error
-        is_out = error is not None or (call.is_side and self._line.is_leaving())
+        is_out = error is not None or (is_side and self._line.is_leaving())
         if is_out and isinstance(call.scope, int):
             self._asked.append(key_of(call))
 

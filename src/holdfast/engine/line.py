@@ -2,6 +2,7 @@
 
 import sys
 import threading
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from holdfast.ondemand import OnDemand
@@ -57,4 +58,23 @@ class Line:
             return True
         if self._task is None:
             return is_loop_running()  # A synchronous agent runs a loop of its own.
-        return asyncio.current_task() is not self._task
+        task = asyncio.current_task()
+        return task is not self._task and not _waits_for(self._task, task)
+
+    def is_lent(self) -> bool:
+        """Whether another task than the agent's own runs here, also one that it waits for."""
+        return self._task is not None and asyncio.current_task() is not self._task
+
+
+def _waits_for(own: "asyncio.Task[Any]", task: "asyncio.Task[Any] | None") -> bool:
+    """Whether the agent's own line goes on in `task`: it is in `asyncio.wait_for`.
+
+    That makes a task of what it waits for before Python 3.12, and can be told by what wakes it.
+    """
+    if sys.version_info >= (3, 12) or task is None:
+        return False
+    waiter = own._fut_waiter  # type: ignore[attr-defined]  # noqa: SLF001 of a version that changes no more
+    return waiter is not None and any(
+        isinstance(wakes, partial) and wakes.args == (waiter,)
+        for wakes, _ in task._callbacks or ()  # noqa: SLF001 as above
+    )
