@@ -328,6 +328,97 @@ def test_a_call_that_a_timeout_cut_off_is_not_asked_again_on_replay(
     assert ["slow", "quick"] == world.asked
 
 
+@pytest.mark.parametrize("goes_on", ["the task", "the agent"])
+def test_a_timeout_in_a_task_beside_the_agent_s_own_is_part_of_the_run(
+    stage: Stage, world: World, goes_on: str
+) -> None:
+    is_dying = True
+
+    @holdfast.step
+    async def search(what: str) -> str:
+        world.ask(what)
+        if what == "slow" and is_dying:
+            await asyncio.sleep(60)
+        return what
+
+    async def one(what: str) -> str:
+        try:
+            return await _timeout(search(what))
+        except TimeoutError:
+            return await search("instead") if goes_on == "the task" else "none"
+
+    @holdfast.agent
+    async def agent(run: holdfast.Run) -> list[str]:
+        found = [*await asyncio.gather(one("slow"), one("quick"))]
+        await search(f"more on {' and '.join(found)}")
+        if is_dying:
+            raise Crash
+        return found
+
+    stage.die(agent)
+    is_dying = False
+
+    assert ["instead" if goes_on == "the task" else "none", "quick"] == stage.live(agent)
+    assert [] == world.repeated
+
+
+def test_a_step_that_an_error_cut_off_is_asked_again_once_that_does_not_come(
+    stage: Stage, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.engine.call.LINGER_S", 0.1)
+    is_fixed = False
+
+    @holdfast.step
+    async def search(what: str) -> str:
+        world.ask(what)
+        if what == "bad" and not is_fixed:
+            raise ConnectionError(what)
+        if what == "slow" and not is_fixed:
+            await asyncio.sleep(60)
+        return what
+
+    @holdfast.agent
+    async def agent(run: holdfast.Run) -> list[str]:
+        try:
+            async with asyncio.TaskGroup() as group:
+                made = [group.create_task(search(what)) for what in ("slow", "bad")]
+        finally:
+            await search("log")
+        return [task.result() for task in made]
+
+    assert isinstance(stage.fault(agent), holdfast.RunFailed)
+    is_fixed = True
+
+    assert ["slow", "bad"] == stage.restart(agent)
+    assert ["bad", "slow"] == world.repeated
+
+
+def test_a_task_that_ended_with_the_life_is_asked_again(stage: Stage, world: World) -> None:
+    life: list[asyncio.Task[Any]] = []
+
+    @holdfast.step
+    async def search(what: str) -> str:
+        world.ask(what)
+        if life and what == "slow":
+            life.pop().cancel()
+            await asyncio.sleep(60)
+        return what
+
+    @holdfast.agent
+    async def agent(run: holdfast.Run) -> list[str]:
+        return [*await asyncio.gather(search("slow"), search("quick"))]
+
+    async def cancelled() -> None:
+        with stage.open() as store:
+            life.append(asyncio.create_task(store.arun(agent, id=RUN)))
+            await life[0]
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(cancelled())
+
+    assert ["slow", "quick"] == stage.live(agent)
+
+
 def test_a_timeout_around_several_calls_is_waited_for_as_long_as_all_of_them_took(
     stage: Stage, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -42,6 +42,7 @@ class World:
 
     def __init__(self) -> None:
         self.paid: list[str] = []
+        self.keys: set[str] = set()
         self.asked: list[int] = []
 
 
@@ -60,12 +61,14 @@ def think(seen: Any, seed: int) -> dict[str, Any]:
     }
 
 
-def paid(what: str) -> str | None:
-    return what if what in WORLD.paid else None
+def paid(what: str, idempotency_key: str = "") -> str | None:
+    """By the key: a turn may pay the same twice on purpose."""
+    return what if idempotency_key in WORLD.keys else None
 
 
 @holdfast.effect(probe=paid)
-def pay(what: str) -> str:
+def pay(what: str, idempotency_key: str = "") -> str:
+    WORLD.keys.add(idempotency_key)
     WORLD.paid.append(what)
     return what
 

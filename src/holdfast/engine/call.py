@@ -9,7 +9,8 @@ from holdfast import failpoint
 from holdfast.engine import context
 from holdfast.engine.book import place
 from holdfast.engine.drive import Commit, Invoke, Linger, Recorded, Rest, Wait
-from holdfast.engine.faults import is_cut, is_cutting, to_exception
+from holdfast.engine.faults import is_cancelled, is_cut, is_cutting, to_exception
+from holdfast.engine.line import present
 from holdfast.engine.patience import Tries
 from holdfast.engine.question import Shape, show
 from holdfast.engine.session import Frame, Session
@@ -42,9 +43,9 @@ def ask(spec: StepSpec, here: Frame, args: tuple[Any, ...], kwargs: Mapping[str,
     question = spec.shape.question(args, kwargs, session.state.flats)
     call, record = session.ask(question, here)
     if record is not None:
-        if isinstance(record.entry, Raised):
-            return (yield from raise_again(spec, here, record.entry))
-        return session.replay(record)
+        if not isinstance(record.entry, Raised):
+            return session.replay(record)
+        yield from raise_again(spec, here, record.entry)
 
     frame = Frame(session, spec.shape.name, call)
     tries = None if spec.retry is None else Tries(session, call, spec.retry)
@@ -69,12 +70,12 @@ def ask(spec: StepSpec, here: Frame, args: tuple[Any, ...], kwargs: Mapping[str,
                     session.raised(call, error, took_s, spec.raises)
                     raise
             else:
-                cut_off(session, call, error, clock.monotonic() - asked_at)
+                leave(session, call, error, clock.monotonic() - asked_at)
                 raise
         try:
             yield Rest(here, wait_s)
         except BaseException as error:
-            cut_off(session, call, error, clock.monotonic() - asked_at)
+            leave(session, call, error, clock.monotonic() - asked_at)
             raise
     failpoint.reach("step.recording")
     if session.pacer.waits_for(ticket):
@@ -95,8 +96,49 @@ def cut_off(session: Session, call: Call, error: BaseException, took_s: float) -
         session.raised(call, error, took_s, ())
 
 
+def leave(session: Session, call: Call, error: BaseException, took_s: float) -> None:
+    """Note the same of a step, also of one in a task beside the agent's own."""
+    cut_off(session, call, error, took_s)
+    if call.is_side and is_cancelled(error) and isinstance(call.scope, int):
+        session.halves.append(Left(session, call, error, took_s))
+
+
+class Left:
+    """A step of a task beside the agent's own that was cancelled.
+
+    The task may end with it, and the run too, or a timeout of its own is gone past. So it is noted
+    once code of the run goes on.
+    """
+
+    def __init__(self, session: Session, call: Call, error: BaseException, took_s: float) -> None:
+        self._session, self._call, self._error, self._took_s = session, call, error, took_s
+        self.owner = present()
+
+    def abort(self) -> None:
+        """The code goes on without the answer."""
+        self._session.raised(self._call, self._error, self._took_s, ())
+
+
+def _left_again(here: Frame, raised: Raised) -> Generator[Wait, Any, None]:
+    """Wait for what cancelled a step beside the agent's own code; where nothing does, ask anew.
+
+    What cancelled it may have been the error of another task, which ended the run then.
+    """
+    book = here.session.book
+    try:
+        yield Linger(here, book.spared_s + raised.took_s + LINGER_S)
+    except BaseException:
+        book.received(raised.call.scope)
+        raise
+
+
 def raise_again(spec: StepSpec, here: Frame, raised: Raised) -> Recorded:
-    """The error that the run went past; of a call that was cut off, the wait for that."""
+    """The error that the run went past; of a call that was cut off, the wait for that.
+
+    It ends without an error only where a step beside the agent's own code is to be asked anew.
+    """
+    if raised.call.is_side and is_cut(raised.error):
+        return (yield from _left_again(here, raised))
     session = here.session
     session.book.received(raised.call.scope)
     if is_cut(raised.error):

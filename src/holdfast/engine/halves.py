@@ -1,7 +1,8 @@
-"""Critical sections that a cancellation left half done: taken back once the code goes on.
+"""What a cancellation left half done: a critical section, or a step beside the agent's own code.
 
 Nobody can tell a timeout from the end of the process while it is on its way. So nothing is decided
-yet: where the life ends with it, the restart goes on inside; where the code goes on, it is aborted.
+yet: where the life ends with it, the restart goes on inside or asks again; where the code goes on,
+a section is taken back, and of a step it is noted that the code went past it.
 """
 
 import sys
@@ -13,12 +14,12 @@ from holdfast.engine.owed import is_uncancelled
 
 
 class Half(Protocol):
-    """A section that was left so (`critical`); `owner` is the task or thread that was inside."""
+    """What was left so (`critical`, `call`); `owner` is the task or thread that was inside."""
 
     owner: object
 
     def abort(self) -> None:
-        """The code went on without the rest: take back what was done."""
+        """The code went on without the rest."""
 
 
 def go_past(halves: list[Half], *, is_side: bool) -> None:

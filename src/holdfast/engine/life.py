@@ -14,6 +14,7 @@ from holdfast import failpoint
 from holdfast.clock import Clock
 from holdfast.engine import context, interrupted, left
 from holdfast.engine.agents import Agent
+from holdfast.engine.call import Left
 from holdfast.engine.cancel import cancel, children_of
 from holdfast.engine.drive import PAUSE_S
 from holdfast.engine.faults import is_cancelled
@@ -189,8 +190,12 @@ class Lives:
         return await self.acarry_out(_back(order, begun.session))
 
     def _fail(self, session: Session, error: Exception) -> BaseException:
-        """Record why the run stopped; a section that a timeout left on the way is aborted first."""
+        """Record why the run stopped; a section that a timeout left on the way is aborted first.
+
+        Of a step that was left nothing is noted: this error may be what cancelled it.
+        """
         if session.stopped is None and not isinstance(error, RunStopped | StoreError):
+            session.halves[:] = [half for half in session.halves if not isinstance(half, Left)]
             go_past(session.halves, is_side=False)
         return self._launcher.fail(session, error)
 

@@ -212,11 +212,14 @@ class Reading:
     def _is_past(self, raised: Record) -> bool:
         """Whether the code asked something else later; inside a step, in the same step.
 
-        Of a call that was cut off only the agent's own code can say that it went on without it.
+        Of a call that was cut off only the agent's own code can say that it went on without it;
+        of one beside that, it is noted only once code did.
         """
         call, at = raised.call, (raised.row, raised.index)
         error = _error_of(raised)
         only_own = error is not None and is_cut(error)
+        if only_own and call.is_side and isinstance(raised.entry, Raised):
+            return True
         return any(
             (r.row, r.index) > at
             and not (only_own and (r.call.is_side or r.is_exit))

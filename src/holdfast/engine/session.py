@@ -276,18 +276,16 @@ class Session:
     def flush(self) -> None:
         """Commit what is pending; what another thread has queued of it is waited for."""
         ticket = self.queue()
-        if ticket is None:
-            return self.settle()
-        failpoint.reach("pending.flushing")
-        self.writer.finish(ticket)
-        failpoint.reach("pending.flushed")
-        return None
+        if ticket is not None:
+            failpoint.reach("pending.flushing")
+            self.writer.finish(ticket)
+            failpoint.reach("pending.flushed")
+        self.settle()
 
     def let_go(self) -> None:
         """Interrupted or ended: keep what is pending, and wait for what a cancelled call queued."""
-        if not is_broken(self.stopped) and not self.is_over:
-            self.flush()
-        self.settle()
+        let_go = self.settle if is_broken(self.stopped) or self.is_over else self.flush
+        let_go()
 
     def settle(self) -> None:
         """Wait until all that was queued can be read."""
