@@ -429,6 +429,33 @@ def test_a_run_of_which_nothing_restores_any_more_says_so(tmp_path: Path) -> Non
     assert "holdfast restart" not in str(found.error)
 
 
+@holdfast.agent(checkpoint=holdfast.every(turns=2))
+def talker(run: holdfast.Run, turns: int) -> int:
+    run.state["said"] = []
+    for turn in run.turns():
+        run.state["said"].append({"turn": turn, "noise": noise(turn)})
+        if turn == turns:
+            return turn
+    raise AssertionError
+
+
+def test_a_repair_of_a_pruned_run_names_no_point_that_was_pruned_away(tmp_path: Path) -> None:
+    with holdfast.open(tmp_path) as store:
+        store.run(talker, 140, id="one")
+        assert store.gc(holdfast.Retention(last=2)).rows
+    with closing(sqlite3.connect(tmp_path / "store.db")) as link, link:
+        [_, (second,), *_] = link.execute("SELECT id FROM pack ORDER BY id").fetchall()
+        link.execute("UPDATE pack SET body=zeroblob(40) WHERE id=?", (second,))
+
+    plan = holdfast.plan_repair(tmp_path)
+    plan.apply()
+
+    [fate] = plan.fates
+    with holdfast.open(tmp_path) as store:
+        assert [] == store.checkpoints("one", every_turn=True)
+    assert fate.point is None
+
+
 @pytest.mark.parametrize("key", ["", "env:HOLDFAST_TEST_KEY"])
 def test_packs_beside_one_with_an_unreadable_page_are_kept_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str

@@ -40,6 +40,7 @@ REPAIRS = {
     "repair.emptied",
     "repair.writing",
     "repair.written",
+    "repair.gathered",
     "repair.exchanging",
     "repair.exchanged",
 }

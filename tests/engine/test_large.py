@@ -154,3 +154,17 @@ def test_what_a_long_run_holds_is_written_once(stage: Stage) -> None:
     bases = [len(entry.state) for entry in stage.journal() if isinstance(entry, Based)]
     assert len(bases) > 3
     assert sum(bases) < 0.03 * 300 * 2_000
+
+
+def test_a_large_value_that_is_kept_again_does_not_rely_on_a_damaged_file(stage: Stage) -> None:
+    stage.live(reader, 2, id="one")
+    for file in (stage.path / "objects").glob("??/*"):
+        data = bytearray(file.read_bytes())
+        data[len(data) // 2] ^= 1
+        file.write_bytes(data)
+
+    stage.live(reader, 2, id="two")
+
+    assert looked_at(stage).is_whole
+    with stage.open() as store:
+        assert DOCUMENT == store.restore("two")[1]["work"]["document"]

@@ -12,6 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 import holdfast
+from holdfast.capture.renumber import renumber
 from holdfast.clock import SystemClock
 from holdfast.engine.given import given_key
 from holdfast.engine.parcel import MAGIC, Parcel, from_bytes, to_bytes
@@ -101,6 +102,51 @@ def test_an_imported_run_is_the_same_at_every_point(stage: Stage, tmp_path: Path
     assert 41 <= len(states(stage.path, RUN))
     assert states(stage.path, RUN) == states(other.path, RUN)
     assert "done" == other.live(talk)
+    assert is_whole(other.path)
+
+
+@holdfast.agent(checkpoint=holdfast.every(turns=1))
+def heavy(run: holdfast.Run, turns: int) -> int:
+    run.state["texts"] = {}
+    for turn in run.turns():
+        # Each too small to lie aside by itself; what changed in the turn is not.
+        run.state["texts"] = {str(n): text((turn, n), 1000) for n in range(100)}
+        if turn == turns:
+            return turn
+    raise AssertionError
+
+
+def test_a_large_change_of_the_state_reads_back_under_other_numbers(
+    stage: Stage, tmp_path: Path
+) -> None:
+    stage.live(heavy, 6)
+    other = Stage(tmp_path / "other")
+    other.live(filler, id="filler")
+
+    with opened(other.path) as found:
+        admit(found, parcel(stage.path))
+
+        assert [] == list(found.objects.ids())
+    assert 7 <= len(states(stage.path, RUN))
+    assert states(stage.path, RUN) == states(other.path, RUN)
+    assert is_whole(other.path)
+
+
+def test_a_large_change_that_an_older_import_put_aside_is_read(
+    stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage.live(heavy, 6)
+    other = Stage(tmp_path / "other")
+    other.live(filler, id="filler")
+    with opened(other.path) as found:
+        monkeypatch.setattr(
+            "holdfast.engine.transfer._readable",
+            lambda data, moved: found.chunks.keep(renumber(data, moved)),
+        )
+        admit(found, parcel(stage.path))
+
+        assert list(found.objects.ids())
+    assert states(stage.path, RUN) == states(other.path, RUN)
     assert is_whole(other.path)
 
 

@@ -111,7 +111,7 @@ DISK = [
         "row before file",
         "a large value is written after the row that names it",
         f"{FILES}test_a_row_never_names_a_large_value_that_is_not_there",
-        (CHUNKS, "        self._objects.put(name, kept.objects[name])\n", ""),
+        (CHUNKS, "        self._store(kept.reference, name, kept.objects[name])\n", ""),
         (
             SQLITE,
             "            self._uphold(writes)\n            failpoint",

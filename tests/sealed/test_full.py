@@ -1,8 +1,9 @@
-"""A disk that fills up during gc, a rotation or an encryption: named, and nothing is lost."""
+"""A disk that fills up during gc, a rotation, an encryption or a repair: nothing is lost."""
 
 import contextlib
 import os
 import shutil
+import sqlite3
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import holdfast
+from holdfast.engine.repair import plan_repair
 from holdfast.errors import StoreUnwritable
 from holdfast.store.keys.local import RootKey
 from holdfast.store.rekey import clean, encrypt, rotate
@@ -57,6 +59,9 @@ def fill(place: Path, free_kib: int) -> Path:
 
 
 def act(path: Path, what: str) -> None:
+    if what == "repair":
+        plan_repair(path).apply()
+        return
     if what == "gc":
         with holdfast.open(path, key=kit.KEY) as store:
             store.gc(RULES)
@@ -117,3 +122,36 @@ def test_a_disk_that_is_full_is_named_and_the_act_goes_on_once_there_is_space(
             assert [] == list(in_clear(path))
 
     assert 0 < refused < len(FREE_KIB)
+
+
+def flip(path: Path) -> None:
+    """Damage the newest pack of a store."""
+    with contextlib.closing(sqlite3.connect(path / "store.db")) as link, link:
+        id_, body = link.execute("SELECT id, body FROM pack ORDER BY id DESC LIMIT 1").fetchone()
+        changed = body[:-20] + bytes([body[-20] ^ 1]) + body[-19:]
+        link.execute("UPDATE pack SET body=? WHERE id=?", (changed, id_))
+
+
+def test_a_repair_on_a_full_disk_leaves_the_old_database_or_a_whole_new_one(
+    tmp_path: Path,
+) -> None:
+    kit.fill(tmp_path / "made", None, runs=4, turns=30)
+    flip(tmp_path / "made")
+    refused, kept = 0, set()
+    for free in (*range(160, 300, 20), 2500):
+        with disk(tmp_path / f"disk-{free}") as place:
+            path = place / "store"
+            shutil.copytree(tmp_path / "made", path)
+            filler = fill(place, free)
+            why = refusal(path, "repair")
+            filler.unlink()
+            if why is not None:
+                assert "disk is full" in why
+                refused += 1
+                act(path, "repair")
+
+            assert [] == kit.findings(path, None)
+            kept.add(len(kit.states(path, None)))
+
+    assert 0 < refused
+    assert 1 == len(kept)

@@ -102,8 +102,8 @@ class Held:
         self.data = bytearray(data)
 
     def get(self, id_: bytes) -> bytes | None:  # noqa: ARG002 there is one
-        """The bytes as they are now."""
-        return bytes(self.data)
+        """The bytes as they are now, if there are any yet."""
+        return bytes(self.data) or None
 
 
 class Value:

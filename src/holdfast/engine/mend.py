@@ -21,7 +21,7 @@ from holdfast.engine.good import newest_good
 from holdfast.engine.outside import is_outside
 from holdfast.engine.points import Points
 from holdfast.engine.restore import is_pruned
-from holdfast.errors import Damaged, NotStorable
+from holdfast.errors import Damaged, NotStorable, UnknownCheckpoint
 from holdfast.model.branches import Retaken, Retaking, RolledBack, Settled, Undoing
 from holdfast.model.ids import Point, branch_of, ranges
 from holdfast.model.journal import (
@@ -112,8 +112,10 @@ class Mender:
                 tail.add([self._stop(body.id, unsure, done, is_over=is_over)], tail.base)
         last = tail.last or head.kept[-1].row.entries[-1]
         body = _as_told_by(last, body)
-        fate = fate_of(patient, body, act, [*line, *tail.placed], (unsure, done))
         run = Run(row=make_run(seals, row, body), body=body)
+        left = [*line, *tail.placed]
+        point = self._newest(run, line, tail)
+        fate = fate_of(patient, body, act, left, point, effects=(unsure, done))
         return self._keep(run, branches, tail.rows, every), fate
 
     def _keep(
@@ -158,6 +160,22 @@ class Mender:
         good = newest_good(self._reader, run, self._points.at, is_at_end=True)
         is_beyond = good and branch_of(good[0]) == head.branch.no and good[0] > head.end
         return good if is_beyond else None
+
+    def _newest(self, run: Run, line: Sequence[Placed], tail: Tail) -> Point | None:
+        """The newest end of a turn or run in what is left; not one that was pruned away."""
+        if added := _ends(tail.placed):
+            return added[-1]
+        is_any_pruned = any(is_pruned(placed.row) for placed in line)
+        for point in reversed(_ends(line)):
+            try:
+                if is_any_pruned:
+                    self._points.at(run, point)
+            except UnknownCheckpoint:
+                continue
+            except (Damaged, NotStorable):
+                pass  # What is damaged around it is mended; what is unknown here may be known.
+            return point
+        return None
 
     def _add(
         self, tail: Tail, run: Run, head: Sifted, line: Sequence[Placed], good: Point | None
@@ -307,6 +325,16 @@ def _line(head: Sifted, every: dict[int, Sifted]) -> list[Placed]:
         if not each.branch.parent:
             return line
         each, end = every[each.branch.parent], each.branch.at
+
+
+def _ends(rows: Sequence[Placed]) -> list[Point]:
+    """The ends of turns and of the run in these rows."""
+    return [
+        (placed.id, index)
+        for placed in rows
+        for index, entry in enumerate(placed.row.entries)
+        if isinstance(entry, TurnEnded | Finished)
+    ]
 
 
 def _goes_on(line: Sequence[Placed]) -> bool:

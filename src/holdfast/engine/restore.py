@@ -150,9 +150,11 @@ def _saves_at(
 def _loaded(
     base: Save | None, deltas: list[Save], may_lack: Collection[str], sources: "Sources"
 ) -> _Saves:
+    fetch = sources.reader.chunks.fetch  # An import may have put a large one aside.
     start = base or (State().base(), None)
+    start = fetch(start[0]), start[1]
     sources.load(start[0])
-    return _Saves(start, deltas, may_lack, sources)
+    return _Saves(start, [(fetch(save), at) for save, at in deltas], may_lack, sources)
 
 
 def optional_in(sections: Mapping[str, Section]) -> list[str]:
@@ -302,4 +304,4 @@ class Sources:
         if save is None:
             why = f"entry {index} is named as part of the state and is neither answer nor save"
             raise Damaged(f"journal row {id_:#x}", why)
-        return save
+        return self.reader.chunks.fetch(save)

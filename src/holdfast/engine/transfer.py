@@ -172,7 +172,7 @@ class _Plan:
         del self.writes[1:]  # A commit that was interrupted is built and done again.
         self._made = []
         numbers = {line.no: first + n for n, line in enumerate(header.branches)}
-        moving = _Moving(self._opened, self._parcel, numbers)
+        moving = _Moving(self._parcel, numbers)
         fresh = RunRow(
             no=no,
             kid=self._kid,
@@ -264,8 +264,8 @@ class _Plan:
 class _Moving:
     """Rows and branches under their new numbers, wherever an entry names one."""
 
-    def __init__(self, opened: Opened, parcel: Parcel, numbers: dict[int, int]) -> None:
-        self._opened, self._parcel, self._numbers = opened, parcel, numbers
+    def __init__(self, parcel: Parcel, numbers: dict[int, int]) -> None:
+        self._parcel, self._numbers = parcel, numbers
         self._is_same = all(old == new for old, new in numbers.items())
 
     def branch(self, no: int) -> int:
@@ -311,8 +311,9 @@ class _Moving:
                 return entry
 
     def _save(self, data: bytes) -> bytes:
+        """The save under new numbers, inside its row as a run writes it, however large it is."""
         moved: Moved = self.row
-        return self._opened.chunks.keep(_readable(self._parcel.fetch(data), moved))
+        return _readable(self._parcel.fetch(data), moved)
 
 
 def _readable(data: bytes, moved: Moved) -> bytes:

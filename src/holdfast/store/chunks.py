@@ -42,6 +42,8 @@ class Chunks:
         self._objects, self._seals, self.with_patches = objects, seals, with_patches
         self._unclaimed: dict[bytes, _Unclaimed] = {}
         self._lock = threading.Lock()
+        self._sound: set[bytes] = set()  # objects that were seen to be what they are named as
+        self._renewing = threading.Lock()
         self._lines: Lines | None = None
 
     def of_run(self) -> "Chunks":
@@ -97,7 +99,23 @@ class Chunks:
         name = self.name(kept.reference)
         with self._lock:
             self._unclaimed[name] = kept.objects, data
-        self._objects.put(name, kept.objects[name])
+        self._store(kept.reference, name, kept.objects[name])
+
+    def _store(self, reference: bytes, name: bytes, body: bytes) -> None:
+        """Put an object; one that is there already and damaged makes room for it."""
+        if name not in self._sound and not self._is_sound(reference, name, body):
+            with self._renewing:  # Another thread may just have put a sound one in its place.
+                if not self._is_sound(reference, name, body):
+                    self._objects.remove(name)
+        self._objects.put(name, body)
+        self._sound.add(name)
+
+    def _is_sound(self, reference: bytes, name: bytes, body: bytes) -> bool:
+        """Whether what lies under a name may stay: it is as given, or reads as the same value."""
+        try:
+            return self._objects.get(name) in (None, body) or bool(self.fetch(reference))
+        except Damaged:
+            return False
 
     def fetch(self, data: bytes) -> bytes:
         """What `keep` was given, checked."""
@@ -121,7 +139,7 @@ class Chunks:
         objects: dict[bytes, bytes] = {}
         for reference, frame in frames.items():
             name, body = self._stored(reference, frame)
-            self._objects.put(name, body)
+            self._store(reference, name, body)
             objects[name] = body
         return objects
 

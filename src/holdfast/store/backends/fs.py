@@ -17,7 +17,7 @@ class Fs(Protocol):
     """The few acts a file of the store is made with."""
 
     def write_new(self, path: Path, data: bytes) -> None:
-        """Make a file that was not there, whole and flushed."""
+        """Make a file that was not there, whole and flushed; none is left where that fails."""
 
     def rename(self, source: Path, target: Path) -> None:
         """Give a file its name, durably: its directory is flushed."""
@@ -39,7 +39,7 @@ class RealFs:
     """The file system of this machine."""
 
     def write_new(self, path: Path, data: bytes) -> None:
-        """Make a file that was not there, whole and flushed."""
+        """Make a file that was not there, whole and flushed; none is left where that fails."""
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX)  # Nobody else has it open: it is granted at once.
@@ -49,6 +49,9 @@ class RealFs:
             failpoint.reach("file.flushing")
             os.fsync(fd)
             failpoint.reach("file.flushed")
+        except OSError:
+            path.unlink(missing_ok=True)  # On a full disk it would take what space there was.
+            raise
         finally:
             os.close(fd)
 

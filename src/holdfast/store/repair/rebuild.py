@@ -95,6 +95,9 @@ def stage(path: Path, store_id: bytes, keeps: Iterator[Keep], salvage: Salvage) 
             for keep in keeps:
                 _write(link, keep, salvage)
         failpoint.reach("repair.written")
+        # Only the file is moved: what closing leaves in the log on a full disk would be lost.
+        link.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        failpoint.reach("repair.gathered")
     return place
 
 
@@ -183,7 +186,8 @@ def note(path: Path, packer: Packer) -> None:
     new = path / f"{HEADS}.part"
     new.unlink(missing_ok=True)
     heads = HeadNote(new)
-    with contextlib.closing(connect(path / FILE, for_reading=True)) as link:
+    file = path / FILE
+    with named(file), contextlib.closing(connect(file, for_reading=True)) as link:
         for id_, mac in _newest(link, packer):
             heads.write(id_, mac)
     heads.close()
