@@ -145,6 +145,38 @@ def test_work_since_the_last_checkpoint_is_counted_through_a_crash(
     assert [("steps", 5)] == kept(stage)
 
 
+def test_a_snapshot_does_not_count_as_the_checkpoint_when_a_crash_comes(stage: Stage) -> None:
+    def declared(act: Callable[[holdfast.Run, int], None]) -> holdfast.Agent[..., Any]:
+        snapshot = {"memory": holdfast.every(steps=1), "done": holdfast.every(steps=4)}
+        return talker(act, checkpoint=holdfast.every(steps=5), snapshot=snapshot)
+
+    def die(run: holdfast.Run, turn: int) -> None:
+        two_steps(run, turn)
+        if turn == 1:
+            raise Crash
+
+    stage.die(declared(die))
+    stage.live(declared(two_steps))
+
+    found = [entry for entry in stage.journal() if isinstance(entry, Kept)]
+    assert [5] == [entry.steps for entry in found if entry.only is None]
+    assert [4] == [entry.steps for entry in found if "done" in (entry.only or [])]
+
+
+def test_work_is_counted_from_a_checkpoint_that_the_agent_asked_for(stage: Stage) -> None:
+    def act(run: holdfast.Run, turn: int) -> None:
+        two_steps(run, turn)
+        if turn == 0:
+            run.checkpoint()
+            run.checkpoint(only=["memory"])
+
+    snapshot = {"memory": holdfast.every(steps=4)}
+    stage.live(talker(act, checkpoint=holdfast.every(steps=3), snapshot=snapshot))
+
+    found = [(e.only, e.steps) for e in stage.journal() if isinstance(e, Kept)]
+    assert [(None, 2 + 3), (["memory"], 2 + 4)] == found
+
+
 def test_before_an_effect_that_cannot_be_undone_the_state_is_saved_with_its_intent(
     stage: Stage,
 ) -> None:
@@ -179,6 +211,28 @@ def test_snapshots_of_sections_have_a_cadence_of_their_own(stage: Stage) -> None
     assert [2] == marked(stage)
     assert [{"memory": {"turns": turn}} for turn in range(3)] == memories
     assert [{"done": [0, 1]}, {"done": [0, 1, 2, 3, 4]}] == done
+
+
+def test_snapshots_come_at_events_too(stage: Stage) -> None:
+    @holdfast.agent
+    def helper(_run: holdfast.Run) -> None:
+        pass
+
+    def act(run: holdfast.Run, turn: int) -> None:
+        book(turn)
+        mail(turn)
+        run.child(helper, id=f"helper-{turn}")
+
+    agent = talker(
+        act,
+        turns=2,
+        checkpoint=holdfast.never(),
+        snapshot={"memory": "before_irreversible", "done": "on_child", "no such": "on_child"},
+    )
+    stage.live(agent)
+
+    found = [(each.why, each.only) for each in stage.journal() if isinstance(each, Kept)]
+    assert [("before_irreversible", ["memory"]), ("on_child", ["done"])] * 2 == found
 
 
 def test_an_invalid_state_is_not_published_within_a_turn(stage: Stage) -> None:

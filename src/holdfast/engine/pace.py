@@ -8,7 +8,7 @@ end. Such an entry rides along with the next commit.
 """
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from holdfast.engine import context
@@ -53,8 +53,7 @@ class Pacer:
         self._told: set[str | None] = set()
         self._sides = 0
         self._oldest: tuple[Ticket, float] | None = None
-        start = _last(session)
-        self._since: dict[str | None, Progress] = dict.fromkeys([None, *self._snapshots], start)
+        self._since = _since(session, [None, *self._snapshots])
 
     def end_turn(self, turn: int) -> bool:
         """A turn ends: whether that is a checkpoint; snapshots that are due ride along."""
@@ -69,10 +68,14 @@ class Pacer:
         self._sides = session.book.sides
         return found is not None
 
-    def marked(self, took_s: float) -> None:
-        """A checkpoint was made, and held the agent up for so long."""
-        at = self._since[None] = self._progress()
-        _told(self._controller, self._snapper, took_s, at.now)
+    def marked(self, took_s: float, only: list[str] | None = None) -> None:
+        """A checkpoint was made, or a snapshot, and held the agent up for so long."""
+        at = self._progress()
+        self._since |= {each: at for each in _held(only) if each in self._since}
+        saver, other = self._controller, self._snapper
+        if only is not None:
+            saver, other = other, saver
+        _told(saver, other, took_s, at.now)
 
     def after_call(self) -> None:
         """A call of the agent has been answered: save if that is due."""
@@ -82,15 +85,21 @@ class Pacer:
 
     def before_effect(self, *, is_reversible: bool) -> None:
         """An effect is about to be meant; what is saved now stands in the row of its intent."""
-        cadence = self._cadence
+        if is_reversible or not self._is_alone():
+            return
+        why, cadence = "before_irreversible", self._cadence
+        self._snap_all(why, [s for s, own in self._snapshots.items() if own.before_irreversible])
         if context.critical.get() is not None and self.is_given:
             cadence |= TIGHT
-        if cadence.before_irreversible and not is_reversible and self._is_alone():
-            self._keep("before_irreversible")
+        if cadence.before_irreversible:
+            self._keep(why)
 
     def after_child(self) -> None:
         """A child has ended; that is a checkpoint unless the run wants none at all."""
-        if (self._cadence != never() or not self.is_given) and self._is_alone():
+        if not self._is_alone():
+            return
+        self._snap_all("on_child", [s for s, own in self._snapshots.items() if own.on_child])
+        if self._cadence != never() or not self.is_given:
             self._keep("on_child")
 
     def tick(self) -> None:
@@ -164,6 +173,12 @@ class Pacer:
                     found.setdefault(why, []).append(section)
         return list(found.items())
 
+    def _snap_all(self, why: str, sections: list[str]) -> None:
+        """An event asks for a snapshot of sections; it holds those that are there."""
+        self._since |= dict.fromkeys(sections, self._progress())
+        if only := [section for section in sections if section in self._session.state.root]:
+            self._snap(why, only, self._session.turn)
+
     def _keep(self, why: str) -> None:
         """Save the state as it is now; a state that cannot be saved is told at the turn's end."""
         session = self._session
@@ -189,8 +204,7 @@ class Pacer:
             return
         now, used, steps = session.clock.now(), session.used, session.steps
         session.pend(Kept(turn, now, mark, why, delta, used, steps, only, state))
-        at = session.clock.monotonic()
-        _told(self._snapper, self._controller, at - began, at)
+        self.marked(session.clock.monotonic() - began, only)
 
     def _progress(self) -> Progress:
         session = self._session
@@ -230,15 +244,25 @@ def _turn_s(session: Session) -> float | None:
     return max(0.0, ends[-1].at - session.writer.run.body.created) / (ends[-1].turn + 1)
 
 
-def _last(session: Session) -> Progress:
-    """How far the run was at its newest checkpoint, as its journal says; its clock begins now."""
+def _since(session: Session, saved: Iterable[str | None]) -> dict[str | None, Progress]:
+    """How far the run was when each was saved last, as its journal says; the clock begins now.
+
+    None is a whole state, the others are sections with snapshots of their own.
+    """
     now = session.clock.monotonic()
-    found = Progress(now=now)
+    found = dict.fromkeys(saved, Progress(now=now))
     for entry in _entries(session):
         if isinstance(entry, TurnEnded | Saved | Kept) and entry.mark is not None:
             tokens = (entry.used.tokens_in or 0) + (entry.used.tokens_out or 0)
-            found = Progress(steps=entry.steps, tokens=tokens, now=now)
+            at = Progress(steps=entry.steps, tokens=tokens, now=now)
+            only = None if isinstance(entry, TurnEnded) else entry.only
+            found |= {each: at for each in _held(only) if each in found}
     return found
+
+
+def _held(only: list[str] | None) -> Sequence[str | None]:
+    """What a save holds, as `_since` names it."""
+    return [None] if only is None else only
 
 
 def _entries(session: Session) -> Iterator[Entry]:

@@ -61,6 +61,8 @@ def keep(
     now, used, steps = session.clock.now(), session.used, session.steps
     entry = Saved(call, session.turn, now, mark, sections, state, used, steps, delta)
     session.book.received(call.scope)
+    if is_own:
+        session.pacer.marked(session.clock.monotonic() - began, sections)
     return session.record(entry)
 
 

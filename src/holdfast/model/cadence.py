@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from decimal import Decimal
 from typing import TypeAlias, TypeVar
 
 import msgspec
@@ -69,7 +70,8 @@ class Cadence(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     def __str__(self) -> str:
         """As `cadence_of` reads it."""
         said = [f"{name}={value}" for name in _COUNTS if (value := getattr(self, name))]
-        said += [f"seconds={self.seconds:g}"] if self.seconds else []
+        # In digits however long or short it is: a power of ten is no duration as people write it.
+        said += [f"seconds={Decimal(repr(self.seconds)).normalize():f}"] if self.seconds else []
         said += [word for word in _EVENTS if _EVENTS[word]() | self == self]
         return " | ".join(said) or "never"
 

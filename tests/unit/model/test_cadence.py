@@ -52,6 +52,9 @@ def test_a_time_that_never_passes_is_refused(time: float | str) -> None:
         every(turns=5) | every(steps=7) | before_irreversible(),
         every(tokens=1000, seconds=0.5) | on_child(),
         adaptive() | before_irreversible(),
+        every(seconds="20d"),
+        every(seconds=1234567.5),
+        every(seconds=0.00001),
     ],
 )
 def test_a_cadence_is_read_as_it_is_shown(cadence: Cadence) -> None:
