@@ -149,6 +149,35 @@ def test_saves_too_slow_for_the_promise_are_told_with_what_would_help() -> None:
     assert "journal or a faster store" in note
 
 
+def test_a_breach_rate_without_a_recovery_time_counts_tasks_that_are_not_recovered() -> None:
+    data = support()
+    data["sla"] = {"breach_rate": 0.001, "breach_usd_per_hour": 3600}
+
+    told = tell_all(case_of(data, "no time"), simulate=2000)
+
+    best = told.advice.best
+    assert best.breach is not None
+    assert 1 - best.success == pytest.approx(best.breach)
+    assert ["breach rate"] == [check.name for check in best.misses]
+    assert 180 * best.breach == pytest.approx(best.usd["breach"])
+    assert told.simulated is not None
+    assert told.simulated.breach is not None
+
+
+def test_on_the_clock_of_going_on_no_work_is_lost_between_saves() -> None:
+    data = support()
+    data["sla"] = {"max_recovery": "8s", "clock": "resume"}
+    data["failures"]["cause"] = [{"scope": "process", "detect": "3s"}]
+
+    told = tell_all(case_of(data, "resume"))
+    data["sla"]["max_recovery"] = "2s"
+    late = tell_all(case_of(data, "late"))
+
+    assert ([], []) == (told.notes, told.advice.best.misses)
+    assert "at least 133 ms between checkpoints" in text_of(told)
+    assert ["detection and restore alone" in note for note in late.notes] == [True]
+
+
 def test_a_cap_of_nothing_and_a_budget_too_small_are_told() -> None:
     data = support()
     data["sla"] = {"overhead_cap": 0, "recovery_budget": 0.0001}
@@ -198,6 +227,19 @@ def test_work_that_never_ends_without_saves_is_told_so() -> None:
     assert told.advice.none is None
     assert ["nothing saved"] == told.advice.hopeless
     assert any("never ends with: nothing saved" in note for note in told.notes)
+
+
+def test_a_way_whose_price_is_beyond_all_numbers_is_told_as_one_that_never_ends() -> None:
+    data = support()
+    data["work"] = {"repeat": 3, "unit": [{"seconds": 10, "usd": 0.01}]}
+    data["failures"] = {"mtbf": "3630s", "cause": [{"scope": "process", "recovered": 0.95}]}
+    data["saving"] = {"journal_local": "1000000s"}
+
+    told = tell_all(case_of(data, "sleepy"))
+
+    assert ["nothing saved"] == [option.strategy.name for option in told.advice.options]
+    assert ["local journal"] == told.advice.hopeless
+    assert "inf" not in text_of(told)
 
 
 def test_work_that_never_ends_at_all_is_refused() -> None:
@@ -519,6 +561,8 @@ def test_without_prices_and_failures_the_reason_says_so() -> None:
 def test_a_share_written_in_per_cent_is_told_how_to_write_it() -> None:
     with pytest.raises(BadCase, match=r"not 99\.9 \(write 99\.9 % as 0\.999\)"):
         promise_said(Promise(), ["availability=99.9"])
+    with pytest.raises(BadCase, match=r"between 0 and 1, not 1\.5;"):
+        promise_said(Promise(), ["availability=150 %"])
 
 
 @pytest.mark.parametrize(

@@ -256,3 +256,31 @@ def test_cancelling_a_run_that_was_given_up_makes_no_outage_of_it(place: Stage) 
 
     assert Ending.FAILED is episode.ending
     assert episode.took_s("resume") is None
+
+
+def test_what_a_turn_run_anew_takes_along_is_not_caught_up_with(place: Stage) -> None:
+    numbers = [1]
+
+    @holdfast.agent(checkpoint=holdfast.every(steps=1))
+    def fickle(run: holdfast.Run) -> None:
+        for turn in run.turns():
+            think(turn and numbers[-1])
+            if turn:
+                think(3)
+                break
+
+    place.live(fickle)
+    with place.open() as store:
+        fork = store.fork(RUN, at=store.checkpoints(RUN)[1]).id
+        numbers.append(2)
+        with pytest.raises(holdfast.Diverged):
+            store.run(fickle, id=fork)
+        clock.advance(1000.0)
+        store.restart(fork, agent=fickle, redo_turn=True)
+        run = store.opened.reader.find(fork)
+        assert run is not None
+        [episode] = episodes(lines_of(store.opened.reader, run))
+
+    assert 1010.0 == pytest.approx(episode.took_s())
+    assert 1000.0 == pytest.approx(episode.took_s("resume"))
+    assert 1010.0 == pytest.approx(sum(episode.parts.values()))

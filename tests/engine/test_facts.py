@@ -1,6 +1,7 @@
 """What reports are made of, read from real runs: spent, spared, lost."""
 
 import asyncio
+import contextlib
 import random
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from pathlib import Path
@@ -141,6 +142,69 @@ def test_a_stream_that_goes_on_loses_nothing_and_one_begun_anew_its_part(tmp_pat
     assert [(10, 8, None), (18, None, 8)] == told
 
 
+def test_a_stream_that_is_asked_for_after_a_rollback_is_not_lost(stage: Stage) -> None:
+    speaker = Speaker()
+
+    @holdfast.agent(checkpoint=holdfast.every(turns=1))
+    def agent(run: holdfast.Run) -> None:
+        for turn in run.turns():
+            if turn == 1:
+                list(run.stream(speaker.anew, every=3, name="chat"))
+                break
+
+    stage.die(agent)
+    stage.live(agent)
+    with stage.open() as store:
+        store.plan_rollback(RUN, to=store.checkpoints(RUN)[0]).apply()
+        store.restart(RUN, agent=agent)
+
+    cost = cost_of([facts(stage)])
+    assert (8 + 10 + 10, 8 + 10) == (cost.spent.tokens_out, cost.lost.tokens_out)
+
+
+def test_a_turn_that_is_run_anew_spares_only_what_stands_before_it(
+    stage: Stage, world: World
+) -> None:
+    @holdfast.step
+    def think(what: str) -> dict[str, Any]:
+        world.ask(what)
+        return {"model": "m", "usage": {"input_tokens": 1}}
+
+    @holdfast.agent
+    def agent(run: holdfast.Run) -> None:
+        for turn in run.turns():
+            think(f"first {turn}")
+            think(f"second {turn}")
+            if turn == 1:
+                break
+
+    world.dies_at = "second 1"
+    stage.die(agent)
+    world.dies_at = None
+    stage.restart(agent, redo_turn=True)
+
+    found = facts(stage)
+    assert ["first 1", "second 1"] == world.repeated
+    assert (5, 2, 1) == (len(found.spent), len(found.saved), len(found.lost))
+    assert ({}, 1) == (found.replayed, len(found.at_risk_s))
+
+
+def test_an_effect_that_surely_did_not_happen_is_not_in_doubt(stage: Stage) -> None:
+    @holdfast.effect(not_done=(ValueError,))
+    def pay(n: int) -> None:
+        raise ValueError if n else OSError
+
+    @holdfast.agent
+    def agent(_run: holdfast.Run) -> None:
+        with contextlib.suppress(ValueError):
+            pay(1)
+        pay(0)
+
+    stage.fault(agent)
+
+    assert (1, 1) == (facts(stage).in_doubt, facts(stage).not_done)
+
+
 def test_a_stream_is_a_unit_of_work_for_the_advisor(stage: Stage) -> None:
     speaker = Speaker()
     speaker.is_dead = True
@@ -263,3 +327,75 @@ def test_large_values_are_bytes_that_a_run_added_and_shared_ones_count_once(
     assert [2, 1, 1] == [size // 200_000 for size in (third, second, first)]
     assert 2 == alone // 200_000
     assert case.units[0].bytes > 200_000
+
+
+def test_an_effect_that_is_meant_again_is_in_doubt_and_no_longer_not_done(stage: Stage) -> None:
+    errors = [ValueError, OSError]
+
+    @holdfast.effect(not_done=(ValueError,), retry=holdfast.Retry(on=(ValueError,), base=0))
+    def pay() -> None:
+        raise errors.pop(0)
+
+    @holdfast.agent
+    def agent(_run: holdfast.Run) -> None:
+        pay()
+
+    stage.fault(agent)
+
+    found = facts(stage)
+    assert (0, 0, 1) == (found.effects, found.not_done, found.in_doubt)
+
+
+def test_an_outage_before_a_turn_is_run_anew_is_not_time_between_calls(tmp_path: Path) -> None:
+    clock, world = ManualClock(), World()
+    stage = Stage(tmp_path / "store", clock)
+
+    @holdfast.effect
+    def pay() -> None:
+        clock.advance(5)
+
+    @holdfast.step
+    def think(what: str) -> None:
+        clock.advance(10)
+        world.ask(what)
+
+    @holdfast.agent
+    def agent(run: holdfast.Run) -> None:
+        for _ in run.turns():
+            pay()
+            clock.advance(0.5)
+            think("first")
+            clock.advance(0.5)
+            think("second")
+            break
+
+    world.dies_at = "second"
+    stage.die(agent)
+    clock.advance(5000)
+    world.dies_at = None
+    stage.restart(agent, redo_turn=True)
+
+    # Between the effect and `first`, and between the two of the turn run anew.
+    assert 1.0 == facts(stage).between_s
+    with stage.open() as store:
+        assert "a record blocks 500 ms" in " ".join(case_of(store.opened).notes)
+
+
+def test_a_restart_with_a_persons_answer_spares_tokens_and_no_outage(stage: Stage) -> None:
+    @holdfast.step
+    def think() -> dict[str, Any]:
+        return {"model": "m", "usage": {"input_tokens": 1}}
+
+    @holdfast.agent
+    def agent(run: holdfast.Run) -> object:
+        think()
+        return run.ask("Ship it?")
+
+    error = stage.fault(agent)
+    assert isinstance(error, holdfast.Waiting)
+    with stage.open() as store:
+        store.answer(error.question, "yes")
+    assert "yes" == stage.live(agent)
+
+    found = facts(stage)
+    assert (2, 1, []) == (found.lives, len(found.saved), found.at_risk_s)

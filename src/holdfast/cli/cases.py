@@ -163,7 +163,8 @@ class Table:
         said = _PER_CENT.fullmatch(str(self._get(key, default)))
         found = self.number(key, default) if said is None else float(said[1]) / PER_CENT
         if found is not None and found > 1:
-            meant = f" (write {found:g} % as {found / 100:g})" if found <= PER_CENT else ""
+            is_slip = said is None and found <= PER_CENT
+            meant = f" (write {found:g} % as {found / 100:g})" if is_slip else ""
             self.bad(key, f"it is a share between 0 and 1, not {found:g}{meant}")
         return found
 

@@ -105,6 +105,12 @@ class Promise(msgspec.Struct, frozen=True, kw_only=True):
     bytes_per_task: float | None = None
     breach_rate: float | None = None
 
+    @property
+    def breach_s(self) -> float | None:
+        """From when on a recovery is a breach; without a time promised, one that never comes."""
+        is_asked = self.breach_rate is not None or self.breach_usd_per_hour is not None
+        return math.inf if self.max_recovery_s is None and is_asked else self.max_recovery_s
+
 
 class Saving(msgspec.Struct, frozen=True, kw_only=True):
     """What saving costs here: how long each kind blocks the agent; None is not to be had.

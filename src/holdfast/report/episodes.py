@@ -26,6 +26,7 @@ from holdfast.model.journal import (
     Happened,
     Interrupted,
     Questioned,
+    Redone,
     Resumed,
     Retried,
     Started,
@@ -134,6 +135,13 @@ def entries_of(lines: Iterable[Line]) -> Iterator[Entry]:
             yield from placed.row.entries
 
 
+def copied_in(placed: Placed) -> list[Entry]:
+    """What stands in a row a second time: a turn run anew takes along what it keeps."""
+    entries = placed.row.entries
+    is_anew = any(isinstance(entry, Redone) for entry in entries)
+    return [entry for entry in entries if not isinstance(entry, Redone)] if is_anew else []
+
+
 def episodes(
     lines: Iterable[Line],
     *,
@@ -151,8 +159,9 @@ def episodes(
     for line in lines:
         reading.grow(line.grown_from)
         for placed in line.rows:
+            copies = set(map(id, copied_in(placed)))
             for index, entry in enumerate(placed.row.entries):
-                reading.take(entry)
+                (reading.keep if id(entry) in copies else reading.take)(entry)
                 reading.mark(placed.id, index)
     return reading.end(is_held=is_held)
 
@@ -179,6 +188,10 @@ class _Reading:
 
     def mark(self, row: int, index: int) -> None:
         self._marks[row, index] = self._progress
+
+    def keep(self, entry: Entry) -> None:
+        """A copy of an older entry: it is there again, and proves nothing new."""
+        self._progress += isinstance(entry, PROGRESS)
 
     def take(self, entry: Entry) -> None:
         match entry:

@@ -1,6 +1,7 @@
 """What each run of a store came to, read once: time, tokens, failures, bytes."""
 
 import math
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 import msgspec
@@ -12,6 +13,7 @@ from holdfast.model.journal import (
     Decided,
     Declined,
     Entry,
+    Failed,
     Happened,
     Intended,
     Redone,
@@ -23,13 +25,13 @@ from holdfast.model.journal import (
 from holdfast.model.limits import SLA
 from holdfast.model.run import Status
 from holdfast.policy.parameters import used_by
-from holdfast.report.episodes import Episode, Line, entries_of, episodes, lines_of
+from holdfast.report.episodes import Episode, Line, copied_in, entries_of, episodes, lines_of
 from holdfast.report.gaps import gaps_of, worked_s
 from holdfast.report.held import Held, bytes_of, held_of
 from holdfast.report.replays import replayed
 from holdfast.report.sizes import large, sizes
 from holdfast.store.open import Opened
-from holdfast.store.reader import ALL, Placed, Reader, Run
+from holdfast.store.reader import ALL, Reader, Run
 from holdfast.store.steady import of_each
 
 WATCHERS = ("supervise", "watch")
@@ -63,7 +65,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     `worked_s` is the time for which some call was under way, `between_s` that between calls:
     saving, and the agent's own code. `spent` is what its answers used, `saved` what restarts did
     not ask for again, `lost` what stands on branches that were left. `at_risk_s` is, for each
-    failure that ended a life, the work that a run without records would have had to do again.
+    life that was cut off and gone on with, the work that would be done again without records.
     `saves` are its checkpoints and snapshots, `state_bytes` what they recorded, `replayed` the
     calls that restarts found recorded. `last_at` is when it recorded something last.
     """
@@ -128,16 +130,15 @@ def facts_of(
 
 def _facts(run: Run, lines: Sequence[Line], size: int, *, is_held: bool) -> Facts:
     entries = list(entries_of(lines))
-    copies = {id(entry) for line in lines for placed in line.rows for entry in _copied(placed)}
+    copies = copies_in(lines)
     own = [entry for entry in entries if id(entry) not in copies]
-    intended = {entry.key for entry in entries if isinstance(entry, Intended)}
     settled = {entry.key for entry in entries if isinstance(entry, Happened)}
     declined = {entry.key for entry in entries if isinstance(entry, Declined)}
-    left = _superseded(entries)
-    saved, at_risk_s = _spared(lines, copies, left)
+    doubted = _doubted(entries)
+    saved, at_risk_s = _spared(lines, copies)
     started = next((entry for entry in entries if isinstance(entry, Started)), None)
     line = list(lineage(lines, run.row.head))
-    kept = {id(entry) for entry in line} - left
+    kept = {id(entry) for entry in line} - _superseded(line)
     stand = {entry.key for entry in line if isinstance(entry, Happened)}
     is_fork = run.body.origin is not None and not run.body.origin.is_child
     return Facts(
@@ -149,7 +150,7 @@ def _facts(run: Run, lines: Sequence[Line], size: int, *, is_held: bool) -> Fact
         ended=run.body.ended,
         last_at=max((at for entry in entries if (at := _at(entry)) is not None), default=0.0),
         worked_s=worked_s(own),
-        between_s=math.fsum(gaps_of(entries)),
+        between_s=math.fsum(gaps_of(own)),
         bytes=size,
         episodes=episodes(lines, is_held=is_held),
         sla=None if started is None else started.sla,
@@ -168,8 +169,8 @@ def _facts(run: Run, lines: Sequence[Line], size: int, *, is_held: bool) -> Fact
         state_bytes=bytes_of(entries),
         replayed=replayed(entries),
         effects=len(settled),
-        not_done=len(declined - settled),
-        in_doubt=len(intended - settled) if run.body.status is Status.IN_DOUBT else 0,
+        not_done=len(declined - settled - doubted),
+        in_doubt=len(doubted) if run.body.status is Status.IN_DOUBT else 0,
     )
 
 
@@ -185,11 +186,9 @@ def _at(entry: Entry) -> float | None:
     return at if isinstance(at, float) else None
 
 
-def _copied(placed: Placed) -> list[Entry]:
-    """What stands in a row a second time: a turn run anew takes its effects along."""
-    entries = placed.row.entries
-    is_anew = any(isinstance(entry, Redone) for entry in entries)
-    return [entry for entry in entries if not isinstance(entry, Redone)] if is_anew else []
+def copies_in(lines: Sequence[Line]) -> set[int]:
+    """What stands there a second time: a turn run anew takes its effects along."""
+    return {id(entry) for line in lines for placed in line.rows for entry in copied_in(placed)}
 
 
 def _used(entry: Entry) -> list[Usage]:
@@ -200,9 +199,23 @@ def _used(entry: Entry) -> list[Usage]:
     return [] if usage is None else [usage]
 
 
-def _superseded(entries: Sequence[Entry]) -> set[int]:
-    """Records of streams that were begun anew later: paid for, and no part of an answer."""
-    parts = [entry for entry in entries if isinstance(entry, Streamed)]
+def _doubted(entries: Sequence[Entry]) -> set[str]:
+    """The effects that were meant, and of which nobody has said since whether they happened."""
+    found: set[str] = set()
+    for entry in entries:
+        if isinstance(entry, Intended):
+            found.add(entry.key)
+        elif isinstance(entry, Happened | Declined):
+            found.discard(entry.key)
+    return found
+
+
+def _superseded(line: Sequence[Entry]) -> set[int]:
+    """Records of streams that were begun anew later: paid for, and no part of an answer.
+
+    Attempts are counted along a line of history: a branch that grows before a stream begins again.
+    """
+    parts = [entry for entry in line if isinstance(entry, Streamed)]
     newest: dict[str, int] = {}
     for each in parts:
         newest[_stream(each)] = max(newest.get(_stream(each), 0), each.attempt)
@@ -230,18 +243,18 @@ def lineage(lines: Sequence[Line], head: int) -> Iterator[Entry]:
         branch = branch_of(last)
 
 
-def _spared(
-    lines: Sequence[Line], copies: set[int], left: set[int]
-) -> tuple[list[Usage], list[float]]:
+def _spared(lines: Sequence[Line], copies: set[int]) -> tuple[list[Usage], list[float]]:
     """What every restart found recorded: without records it would have been done again.
 
     That is what its branch grew from, up to there, and what the branch itself holds by then.
     """
     saved: list[Usage] = []
     at_risk_s: list[float] = []
+    lives = _lives(lines)
     for line in lines:
         own = [entry for placed in line.rows for entry in placed.row.entries]
         known = list(lineage(lines, branch_of(line.rows[0].id))) if line.rows else []
+        left = _superseded(known)
         # Effects that a turn run anew takes along stand in its row, and in none of these.
         before = [*known[len(own) :], *(entry for entry in own if id(entry) in copies)]
         before = [entry for entry in before if id(entry) not in left]
@@ -250,14 +263,35 @@ def _spared(
         for entry in own:
             if id(entry) in copies or id(entry) in left:
                 continue
-            if _is_life(entry):
+            if id(entry) in lives:
                 saved += used
                 done_s += worked_s(life)
-                at_risk_s.append(done_s)
+                at_risk_s += [done_s] if lives[id(entry)] else []
                 life.clear()
             used += _used(entry)
             life.append(entry)
     return saved, at_risk_s
+
+
+def _lives(lines: Sequence[Line]) -> dict[int, bool]:
+    """Where lives begin, and whether the one before was cut off, not waiting for a person.
+
+    One that runs a turn anew finds what the branch for it keeps.
+    """
+    begun: dict[int, list[tuple[int, bool]]] = defaultdict(list)
+    for line in lines:
+        is_cut = True
+        for placed in line.rows:
+            for entry in placed.row.entries:
+                if _is_life(entry):
+                    begun[placed.id].append((id(entry), is_cut))
+                    is_cut = True
+                elif isinstance(entry, Failed):
+                    is_cut = entry.status != Status.WAITING
+    for each in entries_of(lines):
+        if isinstance(each, Redone) and each.of in begun:
+            begun[each.of] = [(id(each), begun[each.of][-1][1])]
+    return {life: is_cut for them in begun.values() for life, is_cut in them}
 
 
 def _is_life(entry: Entry) -> bool:

@@ -10,6 +10,7 @@ from typing import TypeAlias, TypeGuard
 import msgspec
 
 from holdfast.errors import BadCase
+from holdfast.model.cadence import Cadence
 from holdfast.model.case import Case, Cause, Policy, Promise, Saving, Scope, Unit
 from holdfast.model.failure import FailureKind
 from holdfast.model.journal import Answer, Entry, Happened, Started, Streamed
@@ -17,10 +18,12 @@ from holdfast.model.limits import SLA, dollars, seconds
 from holdfast.model.run import Status
 from holdfast.policy.adaptive import PRIOR_FAILURES, PRIOR_S
 from holdfast.report.episodes import Ending, Episode, Line, entries_of, episodes, lines_of
-from holdfast.report.facts import lineage
+from holdfast.report.facts import copies_in, lineage
 from holdfast.report.gaps import gaps_of, worked_s
 from holdfast.report.held import held_of
+from holdfast.report.metrics import counted
 from holdfast.report.sizes import large, sizes
+from holdfast.report.sla import targets_of
 from holdfast.store.open import Opened
 from holdfast.store.reader import Run
 from holdfast.store.steady import of_each
@@ -32,6 +35,8 @@ RECORD_S = 0.0005
 RECOVERED = 0.95
 """How surely a recovery helps, believed as strongly as one that was seen."""
 UNIT_S_MIN = 1e-3
+RECORD_S_MAX = 1.0
+"""No record blocks as long as this: in more time between two calls the agent itself was at work."""
 THINKING = 10
 """A time between two calls that is so many times the median is the agent's own, not a record's."""
 
@@ -60,26 +65,17 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     gaps_s: list[float]
     episodes: list[Episode]
     sla: SLA | None
-    every: int | None
+    every: int
     is_priced: bool
 
 
-def case_of(opened: Opened) -> Case:
-    """The case of a store; `BadCase` says what is missing where it has seen too little."""
+def case_of(opened: Opened, now: float = math.inf) -> Case:
+    """The case of a store; `BadCase` says what is missing where it has seen too little.
+
+    A failure that lasts counts as not recovered once it is overdue, by the time that it is `now`.
+    """
     where = f"the store at {opened.path}"
-    used = {each.run: each.bytes for each in sizes(opened).runs}
-    seen: set[bytes] = set()
-    newest = (
-        run
-        for run in islice(opened.reader.runs(), RUNS_MAX)
-        if run.body.status is not Status.RUNNING or not opened.leases.is_held(run.row.no)
-    )
-    runs = []
-    for run, lines in of_each(
-        opened.reader, newest, lambda run: (run, lines_of(opened.reader, run))
-    ):
-        taken = used.get(run.body.id, 0) + large(opened, entries_of(lines), seen)
-        runs.append(_seen(lines, run, taken))
+    runs = _newest(opened)
     whole = [run for run in runs if run.is_finished and run.units]
     whole = [run for run in whole if not run.is_fork] or whole  # A fork is a part of a task.
     if not whole:
@@ -89,15 +85,18 @@ def case_of(opened: Opened) -> Case:
         raise BadCase(where, f"{some}, so nothing is known of its work")
     typical = sorted(whole, key=lambda run: len(run.units))[len(whole) // 2]
     exposed_s = math.fsum(run.worked_s for run in runs)
-    found = [each for run in runs for each in run.episodes if each.ending is not Ending.OPEN]
+    usual = next((run.sla for run in runs if run.sla is not None), None)
+    found = [
+        each for run in runs for each in counted(run.episodes, now, targets_of(run.sla or usual))
+    ]
     record_s, checkpoint_s, told = costs_of(runs)
     records = _mean((run.calls / len(run.units) for run in whole), 1.0)
     size = statistics.fmean(run.bytes / len(run.units) for run in whole)
     units = [msgspec.structs.replace(unit, bytes=size) for unit in typical.units]
-    restore_s = _mean((each.parts.get("restore", 0.0) for each in found), 0.0)
+    restore_s = _mean((each.parts["restore"] for each in found if each.parts), 0.0)
     source = (
-        f"what was seen: {_counted(len(runs), 'run')}, {_counted(len(found), 'failure')} that "
-        f"ended, {exposed_s:.4g} s of work; besides, one failure of the process in "
+        f"what was seen: {_counted(len(runs), 'run')}, {_counted(len(found), 'failure')} (ended "
+        f"or overdue), {exposed_s:.4g} s of work; besides, one failure of the process in "
         f"{PRIOR_S / 3600:g} h is taken for granted until more is seen"
     )
     notes = [source, *told]
@@ -121,15 +120,35 @@ def case_of(opened: Opened) -> Case:
             checkpoint_bytes=size,
         ),
         promise=promise_of(typical.sla),
-        current=Policy(journal="local", local_every=typical.every or 0),
+        current=Policy(journal="local", local_every=typical.every),
         notes=notes,
     )
+
+
+def _newest(opened: Opened) -> list[Seen]:
+    """The newest runs that nobody works on now."""
+    used = {each.run: each.bytes for each in sizes(opened).runs}
+    seen: set[bytes] = set()
+    newest = (
+        run
+        for run in islice(opened.reader.runs(), RUNS_MAX)
+        if run.body.status is not Status.RUNNING or not opened.leases.is_held(run.row.no)
+    )
+    runs = []
+    for run, lines in of_each(
+        opened.reader, newest, lambda run: (run, lines_of(opened.reader, run))
+    ):
+        taken = used.get(run.body.id, 0) + large(opened, entries_of(lines), seen)
+        runs.append(_seen(lines, run, taken))
+    return runs
 
 
 def costs_of(runs: Sequence[Seen]) -> tuple[float, float, list[str]]:
     """How long a record and a checkpoint block here, and how that is known."""
     gaps = [gap for run in runs for gap in run.gaps_s]
     blocked = [each for run in runs for each in run.blocked_s]
+    are_two = bool(gaps)
+    gaps = [gap for gap in gaps if gap < RECORD_S_MAX]
     usual = statistics.median(gaps) * THINKING if gaps else 0.0
     gaps = [gap for gap in gaps if gap <= usual]
     record_s = _mean(gaps, RECORD_S)
@@ -139,9 +158,12 @@ def costs_of(runs: Sequence[Seen]) -> tuple[float, float, list[str]]:
         "between two calls, so at most that (the agent's own code counts)"
     )
     if not gaps:
+        why = "no run made two calls one after the other"
+        if are_two:
+            why = f"between all calls {RECORD_S_MAX:g} s and more were the agent's own"
         record = (
-            "what a record costs here is not known, since no run made two calls one after the "
-            f"other: {1000 * record_s:g} ms is taken, a flush of a local disk"
+            f"what a record costs here is not known, since {why}: {1000 * record_s:g} ms is taken, "
+            "a flush of a local disk"
         )
     checkpoint = (
         f"a checkpoint blocks {1000 * checkpoint_s:.3g} ms beside its record: the mean of "
@@ -168,25 +190,43 @@ def promise_of(sla: SLA | None) -> Promise:
 
 def _seen(lines: Sequence[Line], run: Run, size: int) -> Seen:
     entries, origin = list(entries_of(lines)), run.body.origin
+    copies = copies_in(lines)
     started = next((entry for entry in entries if isinstance(entry, Started)), None)
     calls = [entry for entry in entries if _is_answer(entry)]
     # A turn that was rolled back and done again is one turn.
-    stand = [entry for entry in lineage(lines, run.row.head) if _is_answer(entry)]
+    line = list(lineage(lines, run.row.head))
+    stand = [entry for entry in line if _is_answer(entry)]
     stand.sort(key=lambda entry: entry.at)
+    units, saves = _units(stand), sum(save.mode == "checkpoint" for save in held_of(line))
     return Seen(
         is_finished=run.body.status is Status.FINISHED,
         is_fork=origin is not None and not origin.is_child,
-        units=_units(stand),
+        units=units,
         calls=len(stand),
         worked_s=worked_s(calls),
         bytes=size,
         blocked_s=[save.blocked_s for save in held_of(entries) if save.mode == "checkpoint"],
-        gaps_s=gaps_of(entries),
+        gaps_s=gaps_of(entry for entry in entries if id(entry) not in copies),
         episodes=episodes(lines),
         sla=None if started is None else started.sla,
-        every=getattr(started.cadence, "turns", None) if started is not None else None,
+        every=every_of(None if started is None else started.cadence, units, saves),
         is_priced=all(_is_priced(entry) for entry in calls),
     )
+
+
+def every_of(cadence: Cadence | None, units: Sequence[Unit], saves: int) -> int:
+    """Every how many turns a run made a checkpoint; 0 is never.
+
+    What counts turns alone says it. Steps, tokens, seconds and events do not: there it is as often
+    as the run made them.
+    """
+    if (
+        cadence is not None
+        and cadence.turns is not None
+        and cadence == Cadence(turns=cadence.turns)
+    ):
+        return cadence.turns
+    return max(1, round(len(units) / saves)) if saves else 0
 
 
 def _is_answer(entry: Entry) -> TypeGuard[Answered]:
@@ -238,7 +278,7 @@ def _causes(found: Sequence[Episode], exposed_s: float) -> Iterator[Cause]:
             name=scope,
             scope=scope,
             per_second=(believed + len(group)) / (PRIOR_S + exposed_s),
-            detect_s=_mean((each.parts.get("detect", 0.0) for each in group), 0.0),
+            detect_s=_mean((each.parts["detect"] for each in group if each.parts), 0.0),
             p_recovered=0.0 if scope is Scope.POISON else p_recovered,
         )
 

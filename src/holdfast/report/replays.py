@@ -27,12 +27,14 @@ def replayed(entries: Iterable[Entry]) -> Counter[str]:
     found: Counter[str] = Counter()
     outside: Counter[str] = Counter()
     turn: Counter[str] = Counter()
+    again = 0
     for entry in entries:
         match entry:
             case Resumed() if entry.facts is not None:
                 found += outside + turn
+                again = turn[STEP]
             case Redone():  # The restart just counted asks these steps again; its effects stand.
-                found[STEP] -= turn[STEP]
+                found[STEP] -= again
                 turn.clear()
             case TurnEnded() | RolledBack():
                 turn.clear()

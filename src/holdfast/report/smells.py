@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from holdfast.policy.estimate import percentile
-from holdfast.report.episodes import PARTS, Episode
+from holdfast.report.episodes import PARTS, Ending, Episode
 from holdfast.report.facts import Facts
 from holdfast.report.metrics import Targets
 from holdfast.report.sla import Kept, own_targets
@@ -51,7 +51,8 @@ def _slow(kept: Kept, facts: Sequence[Facts]) -> Iterator[Smell]:
     promised: dict[Targets, list[Episode]] = defaultdict(list)
     for run in facts:
         own = own_targets(run, kept.targets)
-        promised[own] += [each for each in run.episodes if each.took_s(own.clock) is not None]
+        # How long people took to help says nothing of restores; those are breaches of their own.
+        promised[own] += [each for each in run.episodes if each.ending is Ending.RECOVERED]
     for own, ended in promised.items():
         yield from _slow_by(own, ended)
 

@@ -1,12 +1,15 @@
 """What a store's history says of the cost of saving."""
 
+import contextlib
 import re
 from pathlib import Path
 
 import pytest
 
 import holdfast
+from holdfast.model.case import Cause, Scope
 from holdfast.report.history import Seen, case_of, costs_of
+from holdfast.testing.fakes import ManualClock
 
 
 def seen(gaps_s: list[float], blocked_s: list[float]) -> Seen:
@@ -21,7 +24,7 @@ def seen(gaps_s: list[float], blocked_s: list[float]) -> Seen:
         gaps_s=gaps_s,
         episodes=[],
         sla=None,
-        every=None,
+        every=0,
         is_priced=True,
     )
 
@@ -43,6 +46,13 @@ def test_where_nothing_was_measured_it_is_said_to_be_unknown() -> None:
     _, _, told = costs_of([seen([], [])])
 
     assert ["not known" in text for text in told] == [True, True]
+
+
+def test_an_agent_that_sleeps_between_its_calls_says_nothing_of_what_a_record_costs() -> None:
+    record_s, checkpoint_s, told = costs_of([seen([3600.0, 3600.0, 7200.0], [0.01])])
+
+    assert (0.0005, 0.01) == (record_s, checkpoint_s)
+    assert "not known, since between all calls 1 s and more were the agent's own" in told[0]
 
 
 @holdfast.step
@@ -88,3 +98,71 @@ def test_turns_that_were_done_again_and_those_of_forks_are_no_further_work(tmp_p
 
     assert 4 == len(case.units)
     assert not [note for note in case.notes if "records on average" in note]
+
+
+@pytest.mark.parametrize(
+    ("cadence", "every"),
+    [
+        ("turns=50", 50),
+        ("steps=2", 1),
+        ("steps=6", 3),
+        ("tokens=1000", 5),
+        ("seconds=30s", 3),
+        ("turns=4 | seconds=10s", 1),
+        ("never", 0),
+    ],
+)
+def test_the_current_way_is_how_often_checkpoints_were_made(
+    tmp_path: Path, cadence: str, every: int
+) -> None:
+    clock = ManualClock()
+
+    @holdfast.step
+    def think(_n: int) -> dict[str, object]:
+        clock.advance(5.0)
+        return {"model": "m", "usage": {"input_tokens": 100}}
+
+    @holdfast.agent(checkpoint=cadence)
+    def agent(run: holdfast.Run) -> None:
+        for turn in run.turns():
+            think(2 * turn)
+            think(2 * turn + 1)
+            if turn == 29:
+                break
+
+    with holdfast.open(tmp_path, clock=clock) as store:
+        store.run(agent, id="a")
+        case = case_of(store.opened)
+
+    assert case.current is not None
+    assert ("local", every) == (case.current.journal, case.current.local_every)
+
+
+class Killed(BaseException):
+    """The process ends here, as far as the run can tell."""
+
+
+@holdfast.agent
+def killed(_run: holdfast.Run) -> None:
+    look(1)
+    raise Killed
+
+
+def test_crashes_that_nobody_mended_count_as_not_recovered_once_overdue(tmp_path: Path) -> None:
+    clock = ManualClock()
+    for n in range(9):
+        with holdfast.open(tmp_path, clock=clock) as store, contextlib.suppress(Killed):
+            store.run(killed, id=f"killed-{n}")
+    with holdfast.open(tmp_path, clock=clock) as store:
+        store.run(busy, id="well")
+        [young] = case_of(store.opened, clock.now() + 29.0).causes
+        [overdue] = case_of(store.opened, clock.now() + 31.0).causes
+        notes = case_of(store.opened).notes
+
+    assert (Scope.PROCESS, 1, 0.95) == (young.scope, _hourly(young), young.p_recovered)
+    assert (Scope.PROCESS, 10, 0.095) == (overdue.scope, _hourly(overdue), overdue.p_recovered)
+    assert "10 runs, 9 failures (ended or overdue)" in notes[0]
+
+
+def _hourly(cause: Cause) -> int:
+    return round(3600 * cause.per_second)

@@ -55,3 +55,9 @@ def test_a_turn_that_is_run_anew_replays_its_effects_and_not_its_steps() -> None
 
     assert {"effect": 1} == replayed(redone)
     assert {"step": 1, "effect": 2} == replayed([*redone, step(0), resumed()])
+
+
+def test_the_end_of_the_turn_before_may_stand_with_the_turn_that_is_run_anew() -> None:
+    before: list[Entry] = [step(0), end(0), step(1), resumed()]
+
+    assert {} == replayed([*before, end(0), Redone(3.0, 1, None), step(1)])

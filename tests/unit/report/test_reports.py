@@ -401,6 +401,14 @@ def test_bloat_slow_recoveries_and_runs_left_alone_are_named() -> None:
     assert "30 s are promised" in found["slow recovery"].found
 
 
+def test_recoveries_that_waited_for_a_person_are_no_slow_restores() -> None:
+    helped = [run(f"r{n}", failure(7200.0, Ending.PERSON), is_watched=True) for n in range(4)]
+    kept = keep(helped, NOW)
+
+    assert [] == smells(helped, kept)
+    assert 4 == len(kept.breaches)
+
+
 def test_a_healthy_store_smells_of_nothing() -> None:
     facts = [run("a", failure(4.0), is_watched=True), run("b")]
 

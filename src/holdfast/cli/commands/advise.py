@@ -12,6 +12,7 @@ from holdfast.cli.cases import promise_said, read_case
 from holdfast.cli.options import AsJson, Output, StorePath, closing, settings
 from holdfast.cli.output import emit, put, tell
 from holdfast.cli.stores import opened
+from holdfast.clock import SystemClock
 from holdfast.errors import BadCase, UsageError
 from holdfast.model.case import Case
 from holdfast.policy.advise.change import changes, contradictions, long_units
@@ -134,7 +135,7 @@ def _case(file: Path | None, path: Path, *, from_store: bool) -> Case:
     if file is not None:
         return read_case(file)
     with opened(path) as found:
-        return case_of(found)
+        return case_of(found, SystemClock().now())
 
 
 def _write(file: Path, told: Told) -> None:

@@ -105,7 +105,7 @@ class Chain:
         )
         work_s = failures / self.rate if self.rate else math.fsum(map(mul, visits, self.exposed))
         breach_s = None
-        if self.promise.max_recovery_s is not None:
+        if self.promise.breach_s is not None:
             breach_s = self._excess(visits) + (1 - success) * math.fsum(
                 unit.seconds for unit in self.units
             )
@@ -217,7 +217,7 @@ class Chain:
         return [start - starts[to] for start, to in zip(starts, row.to, strict=False)]
 
     def _excess(self, visits: Sequence[float]) -> float:
-        limit = self.promise.max_recovery_s
+        limit = self.promise.breach_s
         assert limit is not None
         if self.promise.clock == "resume":
             return math.fsum(w * max(0.0, s - limit) for s, w in self.resume_times(visits))
@@ -229,7 +229,7 @@ class Chain:
 
     def _breach(self) -> float | None:
         """The share of runs that end without success, or with one recovery beyond the limit."""
-        limit = self.promise.max_recovery_s
+        limit = self.promise.breach_s
         if limit is None:
             return None
         goes: list[list[float]] = []

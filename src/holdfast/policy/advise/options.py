@@ -183,6 +183,8 @@ def weigh(case: Case, strategy: Strategy) -> Option | None:
             reached = dataclasses.replace(reached, usd=plain.usd)
     except Hopeless:
         return None
+    if not math.isfinite(reached.usd_per_success):
+        return None
     tail = chain.tail(reached.visits)
     resume = chain.resume_times(reached.visits)
     catch_up_s = tail.quantiles(QUANTILES)

@@ -152,7 +152,10 @@ def _bounds(case: Case) -> list[Bound]:
             detect_s=cause.detect_s,
             restore_s=saving.restore_remote_s if is_far else saving.restore_local_s,
         )
-        found.append(Bound(cause=cause.name, low_s=between.low_s, high_s=between.high_s))
+        high_s = between.high_s
+        if case.promise.clock == "resume" and high_s >= 0:
+            high_s = math.inf  # What is done again is not on this clock.
+        found.append(Bound(cause=cause.name, low_s=between.low_s, high_s=high_s))
     return found
 
 

@@ -60,7 +60,7 @@ def simulate(
     chain = Chain(units, causes, strategy, promise)
     times_s: list[float] = []
     played = [_play(chain, random, times_s) for _ in range(runs)]
-    has_limit = promise.max_recovery_s is not None
+    has_limit = promise.breach_s is not None
     return Simulated(
         runs=runs,
         time_s=mean([run.time_s for run in played]),
@@ -90,7 +90,7 @@ def _share(cases: Sequence[bool]) -> Mean:
 
 def _play(chain: Chain, random: Random, times_s: list[float]) -> _Played:
     run, unit, failures = _Played(), 0, 0
-    limit_s = chain.promise.max_recovery_s
+    limit_s = chain.promise.breach_s
     while unit < len(chain.units):
         exposed_s = chain.exposed[unit]
         failed_s = random.expovariate(chain.rate) if chain.rate else math.inf
