@@ -264,6 +264,7 @@ def test_another_agent_or_other_arguments_under_a_used_id_show_both(shop: Shop) 
         ("misspelt:agent", "SyntaxError"),
         ("leaves:agent", "SystemExit: 3"),
         ("needs:agent", "No module named 'not_installed'"),
+        ("flows:agent", "flows.py, line 2)"),
     ],
 )
 def test_what_does_not_name_an_agent_is_said_in_a_line(shop: Shop, agent: str, said: str) -> None:
@@ -271,6 +272,7 @@ def test_what_does_not_name_an_agent_is_said_in_a_line(shop: Shop, agent: str, s
     shop.put("misspelt.py", "def f(:\n")
     shop.put("leaves.py", "raise SystemExit(3)\n")
     shop.put("needs.py", "import not_installed\n")
+    shop.put("flows.py", "import holdfast\n@holdfast.step\ndef chat():\n    yield 1\n")
 
     done = shop("run", agent)
 

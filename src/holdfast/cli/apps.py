@@ -65,6 +65,12 @@ def _why(name: str, error: BaseException) -> str:
     if isinstance(error, SyntaxError):
         place = f"{error.filename}, line {error.lineno}"
     else:
-        frame = traceback.extract_tb(error.__traceback__)[-1]
+        frames = traceback.extract_tb(error.__traceback__)
+        frame = next((each for each in reversed(frames) if not _is_ours(each)), frames[-1])
         place = f"{frame.filename}, line {frame.lineno}"
     return f"module {name} does not import: {last} ({place}); correct it and try again"
+
+
+def _is_ours(frame: traceback.FrameSummary) -> bool:
+    """Whether a line is one of Holdfast's own: what is to be corrected is the line that calls."""
+    return Path(frame.filename).is_relative_to(Path(__file__).parents[1])

@@ -20,7 +20,7 @@ from holdfast import failpoint
 from holdfast.capture.tracked import inside
 from holdfast.engine import context
 from holdfast.engine.agents import Agent
-from holdfast.engine.call import StepSpec, cut_off, nothing_new, raise_again
+from holdfast.engine.call import StepSpec, leave, nothing_new, raise_again
 from holdfast.engine.drive import Commit, Invoke, Recorded, Rest, adrive, drive
 from holdfast.engine.incident import last_decision
 from holdfast.engine.line import is_loop_running
@@ -180,23 +180,31 @@ def _carry(host: Host, each: _Child, held_s: float) -> Recorded:
     """The recorded answer or error; else begin the child, or go on with it, and record that."""
     session, call, entry = each.here.session, each.call, each.record and each.record.entry
     if each.record is not None and not isinstance(entry, Spawned):
-        if isinstance(entry, Raised):
-            spec = StepSpec(fn=each.wanted.agent.fn, shape=each.wanted.agent.shape)
-            return (yield from raise_again(spec, each.here, entry))
-        return session.replay(each.record)
+        if not isinstance(entry, Raised):
+            return session.replay(each.record)
+        spec = StepSpec(fn=each.wanted.agent.fn, shape=each.wanted.agent.shape)
+        yield from raise_again(spec, each.here, entry)
+        each = _unended(each, each.record)
     session.refuse_if_stopped()  # It may have waited for its turn while the run was cancelled.
     began = session.clock.monotonic()
     try:
         yield from nothing_new(each.here, call)
         value = yield from _through(host, each, held_s)
     except BaseException as error:
-        cut_off(session, call, error, session.clock.monotonic() - began)
+        leave(session, call, error, session.clock.monotonic() - began)
         raise
     answer, ticket = session.answer(call, value, session.clock.monotonic() - began, None)
     failpoint.reach("child.recording")
     yield Commit(each.here, ticket)
     failpoint.reach("child.recorded")
     return answer
+
+
+def _unended(each: _Child, ended: Record) -> _Child:
+    """The child without what came of it: what cut it off does not come again."""
+    begun = ended.begun
+    record = begun and Record(ended.call, begun, ended.row, ended.index)
+    return replace(each, record=record)
 
 
 def _through(host: Host, each: _Child, held_s: float) -> Recorded:

@@ -17,8 +17,8 @@ class Saving(Protocol):
     def end_turn(self, turn: int) -> bool:
         """A turn ends: whether that is a checkpoint."""
 
-    def marked(self, took_s: float) -> None:
-        """A checkpoint was made, and held the agent up for so long."""
+    def marked(self, took_s: float, only: list[str] | None = None) -> None:
+        """A checkpoint was made, or a snapshot, and held the agent up for so long."""
 
     def after_call(self) -> None:
         """A call of the agent has been answered."""

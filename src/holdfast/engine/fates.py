@@ -5,8 +5,8 @@ from typing import Literal
 
 import msgspec
 
-from holdfast.model.ids import point_id
-from holdfast.model.journal import Finished, TurnEnded
+from holdfast.model.ids import Point, point_id
+from holdfast.model.journal import TurnEnded
 from holdfast.model.run import RunBody, Status
 from holdfast.store.backends.base import RunRow
 from holdfast.store.reader import Placed
@@ -96,16 +96,15 @@ def fate_of(
     body: RunBody,
     act: Act,
     line: Sequence[Placed],
+    point: Point | None,
+    *,
     effects: tuple[list[str], list[str]],
 ) -> Fate:
-    """The fate of a run of which `line` is left; `effects` are those unsure, and those done."""
+    """The fate of a run of which `line` is left, and `point` the newest that can be restored.
+
+    `effects` are those unsure, and those done.
+    """
     lost = [placed for each in patient.branches for placed in each.rest]
-    ended = [
-        (placed.id, index)
-        for placed in line
-        for index, entry in enumerate(placed.row.entries)
-        if isinstance(entry, TurnEnded | Finished)
-    ]
     kept = {
         entry.turn
         for placed in line
@@ -129,7 +128,7 @@ def fate_of(
         number=patient.no,
         act=act,
         why=_why(patient),
-        point=point_id(body.id, ended[-1]) if ended else None,
+        point=None if point is None else point_id(body.id, point),
         turns_kept=len(kept),
         turns_lost=max([len(gone), *(turn + 1 - len(kept) for turn in gone)]),
         rows_lost=sum(len(each.lost) for each in patient.branches) + len(patient.gone),

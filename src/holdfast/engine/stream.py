@@ -19,7 +19,7 @@ import msgspec
 from holdfast import failpoint
 from holdfast.engine import interpose, left
 from holdfast.engine.book import place
-from holdfast.engine.call import StepSpec, nothing_new, raise_again
+from holdfast.engine.call import StepSpec, leave, not_cut, nothing_new, raise_again
 from holdfast.engine.drive import Commit, Invoke, Recorded, Rest, adrive, drive
 from holdfast.engine.faults import is_cutting
 from holdfast.engine.items import items_of, own, packed
@@ -174,19 +174,32 @@ class Flow:
         session, call = self._session, self.call
         self.is_over = True
         if self._raised is not None:
-            return (yield from raise_again(self._spec.step, self._here, self._raised))
+            yield from raise_again(self._spec.step, self._here, self._raised)
+            return (yield from self._uncut())
         session.book.received(call.scope)
         if self._how == LEFT:
             was = f"{show(call.name, call.asked)}, left after {len(self._prefix)} items"
             raise session.stop(Diverged(session.id, place(call.scope), was, "more of it"))
         return END
 
+    def _uncut(self) -> Recorded:
+        """What cut it off beside the agent's own code does not come again: go on with it."""
+        session, call = self._session, self.call
+        if self._prefix and not self._spec.takes_prefix:
+            raise session.stop(not_cut(session, call.scope, show(call.name, call.asked)))
+        self._raised, self.is_over = None, False
+        session.streams.append(self)
+        return (yield from self.advance())
+
     def _pull(self) -> object:
         source, calls = self.source, self._calls
         if source is None:
             found = self._call()
             if not hasattr(found, "__iter__"):
-                msg = f"stream {self.call.name} gave {type(found).__name__}, which is no iterable"
+                msg = (
+                    f"stream {self.call.name} gave {type(found).__name__}, which is no iterable; "
+                    "a function that gives one value is called as a step"
+                )
                 raise UsageError(msg)
             source = iter(found)
             if calls == self._calls:  # Else it was given up: its time ran out.
@@ -297,11 +310,15 @@ class Flow:
         session = self._session
         if session.stopped is not None:
             return
-        if isinstance(error, Exception) or (is_cutting(error) and not self.call.is_side):
+        took_s = session.clock.monotonic() - self._began
+        if isinstance(error, Exception):
             self._close()
             self.spill()
-            took_s = session.clock.monotonic() - self._began
             session.raised(self.call, error, took_s, self._spec.step.raises)
+        elif is_cutting(error) and (not self.call.is_side or isinstance(self.call.scope, int)):
+            self._close()
+            self.spill()
+            leave(session, self.call, error, took_s)
 
     def _close(self) -> None:
         self.is_over = True

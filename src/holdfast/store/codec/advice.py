@@ -18,8 +18,6 @@ _LIVE: Final = (
     types.BuiltinFunctionType,
     types.MethodType,
     types.ModuleType,
-    types.GeneratorType,
-    types.AsyncGeneratorType,
     type,
     memoryview,
     io.IOBase,
@@ -37,13 +35,20 @@ def advice(kind: type) -> str:
             'keep `holdfast.secret("env:NAME")`, which is stored as that reference alone, '
             f"and make the {name} of it where it is needed"
         )
+    return _of_process(kind, name) or _line(kind, name)
+
+
+def _of_process(kind: type, name: str) -> str:
+    """What to do with a value that belongs to the running process; nothing for others."""
     if issubclass(kind, Awaitable):
         return "it was not awaited; write `await` before the call that gave it"
     if kind.__module__.partition(".")[0] == __name__.partition(".")[0]:
         return "it belongs to Holdfast and to this process; hand on what is needed of it"
+    if issubclass(kind, types.GeneratorType | types.AsyncGeneratorType):
+        return "it can be read once: put `list(...)` of it in, or read it with `run.stream`"
     if issubclass(kind, _LIVE) or name in {"lock", "RLock", "socket"}:
         return "it lives in this process only: keep what it is made from, and make it anew"
-    return _line(kind, name)
+    return ""
 
 
 def _line(kind: type, name: str) -> str:

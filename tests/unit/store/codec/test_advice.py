@@ -41,7 +41,7 @@ class Client:
         (Secret, 'keep `holdfast.secret("env:NAME")`'),
         (types.FunctionType, "it lives in this process only"),
         (types.ModuleType, "it lives in this process only"),
-        (types.GeneratorType, "it lives in this process only"),
+        (types.GeneratorType, "put `list(...)` of it in, or read it with `run.stream`"),
         (io.StringIO, "it lives in this process only"),
         (type(threading.Lock()), "it lives in this process only"),
         (memoryview, "it lives in this process only"),
