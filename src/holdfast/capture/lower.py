@@ -2,19 +2,20 @@
 
 from collections.abc import Callable, Container, Iterable
 from hashlib import sha256
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any, Final
 
 from msgspec.msgpack import Ext
 
 from holdfast import errors
 from holdfast.capture import wire
+from holdfast.capture.dicts import TrackedDict
 from holdfast.capture.fixed import BASIC, Value, is_fixed
 from holdfast.capture.known import Known, is_worth_naming
 from holdfast.capture.leaves import Leaves, Now
 from holdfast.capture.node import DEPTH_MAX, KINDS, Node, children, is_flat, path_below, step
 from holdfast.capture.packable import are_numbers, is_packable
-from holdfast.capture.places import Named, name, stands_at
+from holdfast.capture.places import Named, Place, name, stands_at
 from holdfast.store.chunks import CHUNK_BYTES_MIN, Chunks
 from holdfast.store.codec import values
 
@@ -116,9 +117,10 @@ class Lowering:
         if are_numbers(items) if self._is_careful else BASIC.issuperset(map(type, items)):
             return items
         lowered: list[Any] = []
-        run: list[Any] = []
-        before: Callable[[list[Any]], Ext] | None = None
-        for item in items:
+        # Most of what a base holds are messages that stand elsewhere.
+        run: list[Any] = self._messages(items) if self._repeats_small else []
+        before: Callable[[list[Any]], Ext] | None = _stored if run else None
+        for item in islice(items, len(run), None):
             pack, part = self._part_of_run(item)
             if before is not None and pack is not before:
                 lowered.append(before(run))
@@ -131,6 +133,35 @@ class Lowering:
         if before is not None:
             lowered.append(before(run))
         return lowered
+
+    def _messages(self, items: list[Any]) -> list[tuple[int, tuple[int, ...]]]:
+        """Name the flat dicts that a list begins with, up to the first that is not stored.
+
+        What `_part_of_run` gives for each, written out: a base asks for thousands of them.
+        """
+        found: list[tuple[int, tuple[int, ...]]] = []
+        floor, given, number = self._floor, self._given, self.next
+        for item in items if self._names_answers else ():
+            if type(item) is not TrackedDict:
+                break
+            before, source = item.hf_node, item.hf_source
+            if before >= floor or before == _OPEN or source is None:
+                break
+            if not BASIC.issuperset(map(type, item.values())) or _is_small(item):
+                break
+            above, last = source
+            if type(above) is Place and above.at is not None:
+                found.append((1, (*above.at, last)))
+            elif above is None and len(last) > 1:
+                found.append((1, last))
+            else:
+                break
+            given.append((item, before))
+            item.hf_node = number
+            number += 1
+        self.next = number
+        self.named += len(found)
+        return found
 
     def _part_of_run(self, item: Value) -> tuple[Callable[[list[Any]], Ext] | None, Value]:
         """Give what `item` adds to a run of its kind, and what makes one item of the run."""
@@ -306,9 +337,12 @@ def _is_packed_as_it_is(node: Value) -> bool:
 def _is_small(node: Value) -> bool:
     if len(node) > _SMALL_ITEMS:
         return False
-    for value in children(node):
+    for value in node.values() if isinstance(node, dict) else node:
         kind = type(value)
-        if kind in KINDS or (kind in _LONG and len(value) > _SMALL_TEXT):  # type: ignore[arg-type]  # what is in `_LONG` has a length
+        if kind in _LONG:
+            if len(value) > _SMALL_TEXT:
+                return False
+        elif kind in KINDS:
             return False
     return True
 
