@@ -15,6 +15,7 @@ from holdfast.store.backends.place import prepare
 from holdfast.store.backends.sqlite import FILE, SqliteRecords
 from holdfast.store.chain import Hashed
 from holdfast.store.chunks import Chunks
+from holdfast.store.codec import frame, leaks
 from holdfast.store.committer import Committer
 from holdfast.store.cuttable import cuttable
 from holdfast.store.leases import STALL_S, Leases
@@ -95,6 +96,8 @@ def open_store(
     except BaseException:
         leases.close()
         raise
+    frame.ready()
+    leaks.ready()
     chunks = Chunks(objects, seals, with_patches=records.holds_patches)
     reader = Reader(records, seals, chunks)
     reader.names_leaves = records.names_leaves

@@ -188,8 +188,13 @@ def _decompress(packed: memoryview, plain: int, where: str, base: bytes | None =
     return payload
 
 
+def ready() -> None:
+    """Load what compresses, so that no answer waits for it: some milliseconds."""
+    _zstd()
+
+
 def _zstd() -> Any:  # noqa: ANN401 -- two modules with one face
-    # Small bodies are never compressed, so a program may well end without needing it.
+    # A program that opens no store has no use for it.
     if sys.version_info >= (3, 14):
         from compression import zstd  # noqa: PLC0415
     else:
