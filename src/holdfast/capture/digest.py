@@ -96,6 +96,9 @@ def _hash_tracked(value: Value) -> tuple[bytes, bool]:
 def _hash_list(items: list[Any], shadows: Shadows | None = None) -> tuple[bytes, bool]:
     length = len(items)
     if length <= GROUP:
+        packed = _packed_digests(items)
+        if packed is not None:
+            return sha256(b"l" + packed).digest(), True
         tokens, is_stable = _tokens(items, shadows)
         return sha256(b"l" + _packed(tokens)).digest(), is_stable
     groups = [_hash_group(items, shadows, group) for group in range(-(-length // GROUP))]
