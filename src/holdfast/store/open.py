@@ -80,6 +80,8 @@ def open_store(
     if must_exist and not (path / FILE).exists():
         raise StoreNotFound(str(path))
     prepare(path)
+    frame.ready()
+    leaks.ready()
     place = path.absolute()  # An agent may change its directory; the store stays where it is.
     objects = Directory(place / "objects", RealFs())
     root = None if key is None else unlock.maker(key)
@@ -96,8 +98,6 @@ def open_store(
     except BaseException:
         leases.close()
         raise
-    frame.ready()
-    leaks.ready()
     chunks = Chunks(objects, seals, with_patches=records.holds_patches)
     reader = Reader(records, seals, chunks)
     reader.names_leaves = records.names_leaves

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from holdfast import failpoint
 from holdfast.errors import Damaged, NewerFormat, StoreBusy, StoreError, StoreUnwritable
+from holdfast.store.backends.place import refused
 from holdfast.store.backends.schema import (
     FORMAT,
     LEAVES,
@@ -198,7 +199,7 @@ def translate(error: Exception, file: Path) -> StoreError:
         case sqlite3.SQLITE_FULL:
             return StoreUnwritable(str(file.parent), "the disk is full")
         case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_PERM:
-            return StoreUnwritable(str(file.parent), str(error))
+            return refused(file.parent, str(error))
         case sqlite3.SQLITE_IOERR if _is_full(file.parent):  # Where its log could not grow.
             return StoreUnwritable(str(file.parent), "the disk is full")
         case sqlite3.SQLITE_IOERR:

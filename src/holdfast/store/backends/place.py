@@ -6,15 +6,31 @@ import os
 import re
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from holdfast.errors import StoreUnwritable, Unsupported
+from holdfast.ondemand import OnDemand
 from holdfast.store.backends.fs import Fs, RealFs
+
+if TYPE_CHECKING:
+    import resource
+else:
+    resource = OnDemand("resource")  # Windows has none, and is refused below.
 
 _OTHER_PATH = "give a path that this user may write to, or make this one so"
 _ELSEWHERE = frozenset(
     (errno.EEXIST, errno.ENOTDIR, errno.ENOENT, errno.EACCES, errno.EPERM, errno.EROFS)
 )
 """What the system says of a path that is no place for a store, however much room there is."""
+
+_TOO_MANY = frozenset((errno.EMFILE, errno.ENFILE))
+_FEWER = (
+    "close files and connections that the program has no use for, or allow more of them "
+    "(`ulimit -n`); then do it again: a run that is restarted continues where it was"
+)
+
+FILES_AT_ONCE = 8
+"""As many as the connections of a store have open, and some."""
 
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 """`postgresql://…`, `s3://…`, `file:///…`, as a path writes them."""
@@ -92,4 +108,21 @@ def unwritable(path: Path, error: OSError) -> StoreUnwritable:
     why = (error.strerror or str(error)).lower()
     if error.errno in (errno.EEXIST, errno.ENOTDIR):
         why = "there is a file where the store's directory should be"
+    if error.errno in _TOO_MANY:
+        return StoreUnwritable(str(path), why, _FEWER)
     return StoreUnwritable(str(path), why, "" if error.errno not in _ELSEWHERE else _OTHER_PATH)
+
+
+def refused(path: Path, said: str) -> StoreUnwritable:
+    """Say why SQLite was refused a file: too many are open, or what it said itself."""
+    try:
+        is_last = 0 <= _files_max() - sum(1 for _ in Path("/dev/fd").iterdir()) < FILES_AT_ONCE
+    except (OSError, ImportError):  # Not one is left to look with.
+        is_last = True
+    if is_last:
+        return unwritable(path, OSError(errno.EMFILE, os.strerror(errno.EMFILE)))
+    return StoreUnwritable(str(path), said)
+
+
+def _files_max() -> int:
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]

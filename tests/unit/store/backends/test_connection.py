@@ -1,5 +1,6 @@
 """A connection to the database: settings read back, schema compared, foreign errors named."""
 
+import resource
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -215,6 +216,18 @@ def test_each_error_of_sqlite_has_a_name_of_ours(
 
     assert kind is type(error)
     assert words in str(error)
+
+
+def test_a_program_with_too_many_files_open_is_told_to_close_some(tmp_path: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    few = len(list(Path("/dev/fd").iterdir())) + 1
+    resource.setrlimit(resource.RLIMIT_NOFILE, (few, hard))
+    try:
+        error = translate(sqlite_error(sqlite3.SQLITE_CANTOPEN), tmp_path / "store.db")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+    assert "too many open files; close files and connections" in str(error)
 
 
 def test_what_is_raised_inside_is_named_and_keeps_its_cause() -> None:

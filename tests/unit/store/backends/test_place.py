@@ -132,6 +132,7 @@ def test_a_directory_that_cannot_be_written_is_said_so(
         (OSError(errno.ENOSPC, "No space left on device"), "no space left on device", "free space"),
         (OSError(errno.EROFS, "Read-only file system"), "read-only file system", "give a path"),
         (OSError(errno.ENOENT, "No such file"), "no such file", "give a path"),
+        (OSError(errno.EMFILE, "Too many open files"), "too many open files", "close files"),
         (OSError("odd"), "odd", "free space"),
     ],
 )
