@@ -351,3 +351,9 @@ def test_what_is_optional_is_still_known_after_a_base(stage: Stage, world: World
         point, state = store.restore(RUN)
     assert {"cache"} == point.degraded.keys()
     assert 30 == len(state["log"])
+
+
+@pytest.mark.parametrize("wrong", [None, 7, ["cache", 7]])
+def test_what_names_no_sections_is_refused_where_the_agent_is_declared(wrong: Any) -> None:
+    with pytest.raises(holdfast.UsageError, match="optional= names sections of the state"):
+        holdfast.agent(optional=wrong)(lambda _run: None)
