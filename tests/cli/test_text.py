@@ -5,7 +5,18 @@ import datetime as dt
 import pytest
 
 from holdfast.cli.grid import Grid, aligned
-from holdfast.cli.text import clock, duration, harmless, line, moment, number, plural, short, size
+from holdfast.cli.text import (
+    apart,
+    clock,
+    duration,
+    harmless,
+    line,
+    moment,
+    number,
+    plural,
+    short,
+    size,
+)
 
 
 @pytest.mark.parametrize(
@@ -82,3 +93,11 @@ def test_a_number_has_few_digits_and_is_written_out_when_it_is_large() -> None:
 
     assert ["0", "0.25", "3.142", "1,234", "10,000", "12,346", "-70,000"] == told
     assert "6,001" == number(6000.8, 3)
+
+
+def test_two_long_texts_are_shown_from_where_they_part() -> None:
+    same = "kelp " * 40
+
+    assert ("… kelp kelp kelp 12", "… kelp kelp kelp 7") == apart(same + "12", same + "7")
+    assert ("kelp", "rock") == apart("kelp", "rock")
+    assert ("a b", "a b") == apart("a b", "a  b")

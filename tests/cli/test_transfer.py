@@ -2,6 +2,29 @@
 
 from tests.cli.kit import Shop
 
+FAMILY = """
+from pathlib import Path
+
+import holdfast
+
+
+@holdfast.step
+def ask() -> str:
+    if Path("down").exists():
+        raise ConnectionError("no line")
+    return "told"
+
+
+@holdfast.agent
+def child(run: holdfast.Run) -> str:
+    return ask()
+
+
+@holdfast.agent
+def parent(run: holdfast.Run) -> list:
+    return [run.child(child, id=f"run-{n}") for n in (7, 8)]
+"""
+
 
 def test_a_run_goes_from_one_store_to_another(history: Shop) -> None:
     made = history("export", "run-42", "out.holdfast", "--json")
@@ -42,3 +65,23 @@ def test_a_damaged_file_is_refused_and_a_file_that_is_there_is_kept(history: Sho
     assert "out.holdfast is damaged: its hash does not match" in damaged.err
     assert "nothing was imported; copy the file again" in damaged.err
     assert "nothing.holdfast cannot be read" in missing.err
+
+
+def test_children_that_a_run_goes_on_with_are_named_until_they_are_there_too(history: Shop) -> None:
+    (history.folder / "family.py").write_text(FAMILY)
+    (history.folder / "down").touch()
+    history("run", "family:parent", "--id", "family")
+    made = history("export", "family", "family.holdfast", "--json")
+    child = history("export", "run-7", "child.holdfast", "--json")
+    taken = history("import", "family.holdfast", "--store", "other", "--json")
+    history("import", "child.holdfast", "--store", "other")
+    again = history("import", "family.holdfast", "--store", "other", "--as", "copy", "--json")
+    (history.folder / "down").unlink()
+    history("restart", "family", "--app", "family")
+    done = history("export", "family", "done.holdfast", "--json")
+
+    assert (["run-7"], []) == (made.data["children"], child.data["children"])
+    assert "its child run-7 is not in the file: export it too" in made.err
+    assert (["run-7"], []) == (taken.data["missing"], again.data["missing"])
+    assert "its child run-7 is not in this store: import it too" in taken.err
+    assert ([], "") == (done.data["children"], done.err)

@@ -14,6 +14,7 @@ import pydantic
 import pytest
 
 from holdfast.cli.values import to_json
+from holdfast.errors import UsageError
 
 
 class Colour(enum.StrEnum):
@@ -91,3 +92,12 @@ def test_what_steers_a_terminal_is_escaped_and_stays_the_same_value() -> None:
 
     assert value == json.loads(shown)
     assert all(char.isprintable() or char == "\n" for char in shown)
+
+
+def test_what_is_nested_too_deep_to_be_printed_says_how_to_see_a_part() -> None:
+    value: list[object] = []
+    for _ in range(5000):
+        value = [value]
+
+    with pytest.raises(UsageError, match="`show --path` prints a part"):
+        to_json(value)

@@ -573,6 +573,28 @@ def section_replaced(run: holdfast.Run, bot: Bot) -> None:
     run.state["bot"] = {"messages": []}
 
 
+class Counting:
+    """One whose `capture` is never the same; of `restore`, one takes what was captured."""
+
+    def __init__(self, held: Any = int) -> None:
+        self.count, self.held = 0, held
+
+    def capture(self) -> dict[str, Any]:
+        self.count += 1
+        return {"count": self.count, "held": self.held()}
+
+    def restore(self, value: dict[str, Any]) -> None: ...
+
+
+class Forgetful(Counting):
+    def restore(self) -> None: ...  # type: ignore[override]
+
+
+def attached_and_asked(run: holdfast.Run, held: Any) -> None:
+    run.attach("x", Counting(held))
+    run.call(lambda: 1)
+
+
 MISUSES: dict[str, tuple[Any, type[Exception], str]] = {
     "attached twice": (
         lambda run, bot: run.attach("bot", Bot()),
@@ -672,6 +694,21 @@ MISUSES: dict[str, tuple[Any, type[Exception], str]] = {
         lambda run, bot: run.call(lambda: bot.messages.append(1)),
         holdfast.ChangedInCall,
         'changed state["bot"]["messages"]',
+    ),
+    "one that captures something else each time": (
+        lambda run, bot: attached_and_asked(run, int),
+        holdfast.UsageError,
+        'state["x"]: what the attached object captures differs each time it is asked',
+    ),
+    "one that captures what cannot be stored": (
+        lambda run, bot: attached_and_asked(run, object),
+        holdfast.NotStorable,
+        'state["x"]["held"]: object',
+    ),
+    "one that takes back nothing": (
+        lambda run, bot: run.attach("x", Forgetful()),
+        holdfast.UsageError,
+        "Forgetful.restore is called with the captured value: too many positional arguments",
     ),
 }
 

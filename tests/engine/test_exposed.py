@@ -163,6 +163,21 @@ def test_an_effect_done_before_the_declaration_is_not_done_again_after_a_rollbac
     assert 1 == sum(what.startswith("pay") for what in world.asked)
 
 
+def test_an_effect_done_before_the_declaration_is_not_done_again_when_its_turn_is_run_anew(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World()
+    world.dies_at = "crash"
+    stage.die(careless(world))
+    world.dies_at = None
+    forget(monkeypatch)
+    holdfast.secret(NAME)
+
+    stage.restart(careless(world), redo_turn=True)
+
+    assert 1 == sum(what.startswith("pay") for what in world.asked)
+
+
 def test_what_is_stored_after_the_declaration_holds_the_reference_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -196,6 +196,54 @@ def test_a_value_of_a_class_that_is_no_longer_known_is_named_or_left_out(
     assert ["notes"] == result[0]
 
 
+@pytest.mark.parametrize("is_nested", [False, True])
+def test_a_key_of_a_class_that_is_no_longer_known_is_named_or_left_out(
+    stage: Stage, world: World, *, is_nested: bool
+) -> None:
+    @holdfast.register(name="tests.Key")
+    @dataclasses.dataclass(frozen=True)
+    class Key:
+        n: int
+
+    def put(run: holdfast.Run, turn: int) -> None:
+        held = run.state.setdefault("cache", {})
+        (held.setdefault("pages", {}) if is_nested else held)[Key(turn)] = [turn]
+
+    world.dies_at = "ask 2"
+    stage.die(caching(world, put))
+    world.dies_at = None
+    holdfast.register(Key, name="tests.Key", version=2)
+    error = stage.fault(caching(world, put))
+    with stage.open() as store:
+        result = store.restart(RUN, agent=caching(world, put, optional=["cache"]))
+
+    assert isinstance(error, holdfast.NotStorable)
+    assert 'state["cache"]' == error.path
+    assert ["notes"] == result[0]
+
+
+def test_a_key_of_a_class_that_is_no_longer_known_and_was_deleted_is_missed_by_nobody(
+    stage: Stage, world: World
+) -> None:
+    @holdfast.register(name="tests.Gone")
+    @dataclasses.dataclass(frozen=True)
+    class Gone:
+        n: int
+
+    def put(run: holdfast.Run, turn: int) -> None:
+        cache = run.state.setdefault("cache", {})
+        cache.clear()
+        if turn == 0:
+            cache[Gone(turn)] = [turn]
+
+    world.dies_at = "ask 2"
+    stage.die(caching(world, put))
+    world.dies_at = None
+    holdfast.register(Gone, name="tests.Gone", version=2)
+
+    assert ["cache", "notes"] == stage.live(caching(world, put))[0]
+
+
 def remembering(world: World, *, optional: bool) -> Any:
     @holdfast.agent
     def agent(run: holdfast.Run) -> Any:
@@ -303,3 +351,9 @@ def test_what_is_optional_is_still_known_after_a_base(stage: Stage, world: World
         point, state = store.restore(RUN)
     assert {"cache"} == point.degraded.keys()
     assert 30 == len(state["log"])
+
+
+@pytest.mark.parametrize("wrong", [None, 7, ["cache", 7]])
+def test_what_names_no_sections_is_refused_where_the_agent_is_declared(wrong: Any) -> None:
+    with pytest.raises(holdfast.UsageError, match="optional= names sections of the state"):
+        holdfast.agent(optional=wrong)(lambda _run: None)

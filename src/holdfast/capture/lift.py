@@ -13,7 +13,7 @@ from holdfast import errors
 from holdfast.capture import wire
 from holdfast.capture.document import UNREADABLE, damaged, document, unreadable
 from holdfast.capture.fixed import BASIC, Value
-from holdfast.capture.lost import Lost
+from holdfast.capture.lost import Lost, LostKey
 from holdfast.capture.lower import preorder
 from holdfast.capture.node import KINDS, TRACKED, is_flat
 from holdfast.capture.places import ANSWERED, At, Place
@@ -118,6 +118,8 @@ class Lift:
         for lowered in gone:
             key = self._key(lowered)
             if key not in node:
+                if type(key) is LostKey:
+                    raise key.error
                 raise damaged(f"it deletes the key {key!r}, which is not there")
             dict.__delitem__(node, key)
         self._set(node, body)
@@ -378,4 +380,10 @@ class Lift:
         return self.nodes[number]
 
     def _key(self, lowered: Value) -> Value:
-        return values.decode(bytes(lowered.data)) if type(lowered) is Ext else lowered
+        if type(lowered) is not Ext:
+            return lowered
+        data = bytes(lowered.data)
+        try:
+            return values.decode(data)
+        except errors.HoldfastError as error:
+            return LostKey(data, self._lose(0, error).error)

@@ -21,18 +21,36 @@ class Lost:
         self.error = error
 
 
+class LostKey:
+    """A key of a dict that could not be read, known by its bytes, and why."""
+
+    __slots__ = ("data", "error")
+
+    def __init__(self, data: bytes, error: HoldfastError) -> None:
+        self.data, self.error = data, error
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is LostKey and other.data == self.data
+
+    def __hash__(self) -> int:
+        return hash(self.data)
+
+    def __repr__(self) -> str:
+        return "a key that cannot be read"
+
+
 def lost_in(root: dict[Any, Any]) -> dict[Any, HoldfastError]:
     """The sections of a state in which something is missing, each with the first reason."""
-    found = {key: _first(value) for key, value in root.items()}
+    found = {key: key if type(key) is LostKey else _first(value) for key, value in root.items()}
     return {key: lost.error for key, lost in found.items() if lost is not None}
 
 
-def _first(value: object) -> Lost | None:
+def _first(value: object) -> Lost | LostKey | None:
     seen: set[int] = set()
     stack: list[Any] = [value]
     while stack:
         node = stack.pop()
-        if type(node) is Lost:
+        if type(node) is Lost or type(node) is LostKey:
             return node
         if type(node) in _CONTAINERS and id(node) not in seen:
             seen.add(id(node))
@@ -41,4 +59,7 @@ def _first(value: object) -> Lost | None:
 
 
 def _inner(node: Node) -> list[Any]:
-    return [item for item in children(node) if type(item) in _CONTAINERS or type(item) is Lost]
+    keys = [key for key in node if type(key) is LostKey]
+    return keys + [
+        each for each in children(node) if type(each) in _CONTAINERS or type(each) is Lost
+    ]

@@ -62,12 +62,26 @@ class Offered:
             if inspect.iscoroutinefunction(offered):
                 msg = f"{offered.__qualname__} is asynchronous; it is called between turns, as is"
                 raise UsageError(msg)
+        _refuse_others(self._capture, ())
+        _refuse_others(self._restore, (None,))
 
     def take(self) -> Value:  # noqa: D102 as in Form
         return self._capture()
 
     def put(self, value: Value) -> None:  # noqa: D102 as in Form
         self._restore(value)
+
+
+def _refuse_others(offered: Callable[..., Any], args: tuple[None, ...]) -> None:
+    """Raise `UsageError` where a method cannot be called so: said now, not after a crash."""
+    try:
+        inspect.signature(offered).bind(*args)
+    except TypeError as error:
+        name = getattr(offered, "__qualname__", repr(offered))
+        msg = f"{name} is called with {'the captured value' if args else 'nothing'}: {error}"
+        raise UsageError(msg) from error
+    except ValueError:  # One in C does not tell.
+        return
 
 
 class Versioned:

@@ -7,6 +7,8 @@ import unicodedata
 _SIZES = ("B", "kB", "MB", "GB", "TB")
 _KILO = 1000
 CELL_CHARS_MAX = 72
+LEAD_CHARS = 16
+"""What is shown of the same before a difference."""
 
 
 def duration(seconds: float | None) -> str:
@@ -77,6 +79,16 @@ def short(text: str) -> str:
     """The same, cut to what fits beside other columns."""
     text = line(text)
     return text if len(text) <= CELL_CHARS_MAX else text[: CELL_CHARS_MAX - 1] + "…"
+
+
+def apart(one: str, other: str) -> tuple[str, str]:
+    """Both cut likewise; where they would look the same, from shortly before they differ."""
+    pairs = enumerate(zip(one, other, strict=False))
+    same = next((at for at, (mine, yours) in pairs if mine != yours), min(len(one), len(other)))
+    begin = same - LEAD_CHARS
+    if begin <= 0 or short(one) != short(other):
+        return short(one), short(other)
+    return short("…" + one[begin:]), short("…" + other[begin:])
 
 
 def width(text: str) -> int:

@@ -13,6 +13,8 @@ from typing import Any
 
 import msgspec
 
+from holdfast.errors import UsageError
+
 INDENT = 2
 _STEERING = re.compile("[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 """What steers a terminal or turns the line of writing, and JSON may hold as it is or escaped."""
@@ -21,7 +23,11 @@ _STEERING = re.compile("[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 def to_json(value: object, *, indent: int | None = INDENT) -> str:
     """`value` as JSON text that every reader takes; what JSON has no word for becomes text."""
     is_unicode = (getattr(sys.stdout, "encoding", "") or "").lower().replace("-", "") == "utf8"
-    text = json.dumps(plain(value), indent=indent, ensure_ascii=not is_unicode, allow_nan=False)
+    try:
+        text = json.dumps(plain(value), indent=indent, ensure_ascii=not is_unicode, allow_nan=False)
+    except RecursionError as error:
+        msg = "this is nested too deep to be printed; `show --path` prints a part of a state"
+        raise UsageError(msg) from error
     return _STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 

@@ -30,7 +30,7 @@ class Agent(Generic[P, R_co]):
         rules: Sequence[Rule] = (),
     ) -> None:
         self.validate = validate
-        self.optional = (optional,) if isinstance(optional, str) else tuple(optional)
+        self.optional = _sections(optional)
         self.fn, self.version, self.sla = fn, version, sla
         self.pace = pace or Pace()
         self.rules = tuple(rules)
@@ -51,6 +51,18 @@ class Agent(Generic[P, R_co]):
 
     def __repr__(self) -> str:
         return f"<agent {self.module}:{self.name}>"
+
+
+def _sections(named: object) -> tuple[str, ...]:
+    """The sections that `optional=` names; refused where it is declared, not when a run begins."""
+    if isinstance(named, str):
+        return (named,)
+    sections = tuple(named) if isinstance(named, Iterable) else (named,)
+    for section in sections:
+        if not isinstance(section, str):
+            msg = f"optional= names sections of the state, such as ['cache'], not {section!r}"
+            raise UsageError(msg)
+    return sections
 
 
 _declared: dict[tuple[str, str], Agent[..., Any]] = {}

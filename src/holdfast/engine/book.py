@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from holdfast.engine.bare import olders
+from holdfast.engine.bare import Read, is_migrated, olders
 from holdfast.engine.question import Question, show
-from holdfast.engine.reading import Key, Reading, Record, took_s
+from holdfast.engine.reading import Key, Reading, Record, key_of, took_s
 from holdfast.errors import Diverged
-from holdfast.model.journal import Call, Scope
+from holdfast.model.journal import Call, Intended, Scope
 from holdfast.store.reader import Placed
 
 
@@ -33,11 +33,11 @@ class Book:
     is due yet.
     """
 
-    def __init__(self, run: str) -> None:
-        self._run = run
+    def __init__(self, run: str, read: Read) -> None:
+        self._run, self._read = run, read
         self._lock = threading.Lock()
         self._desks: dict[Scope, _Desk] = {}
-        self._standing: dict[tuple[str, bytes], list[Record]] = {}
+        self._standing: list[Record] = []
         self.attempts: dict[Key, int] = {}
         self.loops_left: dict[int, tuple[int, int]] = {}
         self.own = self.all = self.sides = 0
@@ -54,7 +54,7 @@ class Book:
         self.attempts, self.loops_left = reading.attempts, reading.loops_left
         for key, record in reading.kept.items():
             if record.is_standing:
-                self._standing.setdefault((record.call.name, record.call.digest), []).append(record)
+                self._standing.append(record)
             else:
                 self._desk(key[0]).unused[key] = record
 
@@ -81,13 +81,15 @@ class Book:
             )
             record = None
             if desk.unused:
-                record = desk.unused.pop((scope, *same, ordinal), None)
-                if record is None:
-                    record = _older_record(desk, scope, question, ordinal)
-                if record is None and not is_side and isinstance(scope, int):
+                record = self._recorded(desk, scope, question, ordinal)
+                if record is not None:
+                    del desk.unused[key_of(record.call)]
+                elif not is_side and isinstance(scope, int):
                     self._check(desk, call)
-            if record is None and self._standing and self._standing.get(same):
-                record = self._standing[same].pop(0)
+            if record is None and self._standing:
+                record = self._carried(question)
+                if record is not None:
+                    self._standing.remove(record)
             if record is not None:
                 self.spared_s += took_s(record)
             desk.asked[same] = ordinal + 1
@@ -100,9 +102,41 @@ class Book:
         """Whether a record waits for this question to be asked next."""
         with self._lock:
             desk = self._desk(scope)
-            same = (question.name, question.digest)
-            key = (scope, *same, desk.asked.get(same, 0))
-            return key in desk.unused or bool(self._standing.get(same))
+            ordinal = desk.asked.get((question.name, question.digest), 0)
+            found = self._recorded(desk, scope, question, ordinal) or self._carried(question)
+            return found is not None
+
+    def _recorded(
+        self, desk: _Desk, scope: Scope, question: Question, ordinal: int
+    ) -> Record | None:
+        """The record of a call that was not asked for yet, also of one under other words."""
+        found = desk.unused.get((scope, question.name, question.digest, ordinal))
+        if found is not None or not desk.unused:
+            return found
+        for older in olders(question):
+            found = desk.unused.get((scope, question.name, older.question.digest, ordinal))
+            if found is not None:
+                return found
+        return self._migrated(desk.unused.values(), question)
+
+    def _carried(self, question: Question) -> Record | None:
+        """The first effect with this intent that a turn run anew carries over."""
+        if not self._standing:
+            return None
+        for digest in (question.digest, *(older.question.digest for older in olders(question))):
+            for record in self._standing:
+                if (record.call.name, record.call.digest) == (question.name, digest):
+                    return record
+        return self._migrated(self._standing, question)
+
+    def _migrated(self, records: Iterable[Record], question: Question) -> Record | None:
+        """The first effect that means the same once its classes are read as they are today."""
+        same = (
+            each
+            for each in records
+            if isinstance(each.entry, Intended) and is_migrated(self._read, each.entry, question)
+        )
+        return min(same, key=lambda each: each.call.ordinal, default=None)
 
     def _check(self, desk: _Desk, call: Call) -> None:
         """In the agent's own line of code, what was recorded comes before anything new."""
@@ -162,11 +196,8 @@ class Book:
 
     def undecided(self) -> Record | None:
         """An effect carried over from a turn run anew that is in doubt and was not asked for."""
-        if not self._standing:
-            return None
         with self._lock:
-            standing = [r for records in self._standing.values() for r in records]
-        return next((r for r in standing if r.outcome is None), None)
+            return next((each for each in self._standing if each.outcome is None), None)
 
     def forget(self, turn: int) -> None:
         """A turn is over: nothing of it, nor inside its calls, will be asked again."""
@@ -191,16 +222,6 @@ class Book:
             if was == now and other:
                 where += " (its content differs where the short forms below do not show it)"
         return Diverged(self._run, where, was, now)
-
-
-def _older_record(desk: _Desk, scope: Scope, question: Question, ordinal: int) -> Record | None:
-    """The record of a call that was recorded under other words."""
-    for older in olders(question):
-        same = older.question
-        record = desk.unused.pop((scope, same.name, same.digest, ordinal), None)
-        if record is not None:
-            return record
-    return None
 
 
 def place(scope: Scope) -> str:

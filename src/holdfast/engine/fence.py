@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
+from holdfast.engine.bare import is_migrated
 from holdfast.engine.intent import Aim, Meaning, idempotency_key
 from holdfast.engine.item import UNDO
 from holdfast.engine.outcomes import Entered, Fates, Outcome
@@ -190,7 +191,7 @@ class Fence:
         found = _Others(seen=seen, nth=scope.nth.get(meaning.intent, -1))
         entered = self._fates.entered([*seen, *self._rows_of(meaning, elsewhere)])
         for each in sorted(entered, key=lambda other: other.meant.nth):
-            is_same = _is_same(each, meaning, question)
+            is_same = self._is_same(each, meaning, question)
             if is_same:
                 found.nth = max(found.nth, each.meant.nth)
             if branch_of(each.at[0]) < self._free_from():
@@ -199,6 +200,15 @@ class Fence:
                 mine.add(each.meant.key)  # Once, however often it is recorded.
                 (found.same if is_same else found.different).append(each)
         return found
+
+    def _is_same(self, each: Entered, meaning: Meaning, question: Question) -> bool:
+        """Whether an effect has the intent of a call; the oldest records name no module."""
+        meant, call = each.meant, each.meant.call
+        if not meant.module:
+            return (call.name, call.digest) == (question.name, question.digest)
+        if intent_mark(call, meant.module) == meaning.intent:
+            return True
+        return meant.module == meaning.module and is_migrated(self._reader.value, meant, question)
 
     def _free_from(self) -> int:
         """The branch from which on the fence holds: a rollback may have lifted it for its line."""
@@ -347,14 +357,6 @@ class Fence:
                 known.keys.add(each.meant.key)
                 known.nth[mark] = max(known.nth.get(mark, -1), each.meant.nth)
         return known
-
-
-def _is_same(each: Entered, meaning: Meaning, question: Question) -> bool:
-    """Whether an effect has the intent of a call; the oldest records name no module."""
-    call = each.meant.call
-    if each.meant.module:
-        return intent_mark(call, each.meant.module) == meaning.intent
-    return (call.name, call.digest) == (question.name, question.digest)
 
 
 def _most(entered: Iterable[Entered], intent: bytes) -> int:

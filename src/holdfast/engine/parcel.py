@@ -20,9 +20,10 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias, TypeVar
 
 import msgspec
 
+from holdfast.engine.reading import Key, key_of
 from holdfast.errors import Damaged, ExportDamaged, KeyUnusable, UsageError
-from holdfast.model.journal import Row
-from holdfast.model.run import RunBody
+from holdfast.model.journal import Answer, Row, Spawned
+from holdfast.model.run import RunBody, Status
 from holdfast.ondemand import OnDemand
 from holdfast.store.codec.frame import open_frame, seal
 from holdfast.store.large import read
@@ -87,6 +88,18 @@ class Parcel(msgspec.Struct, frozen=True, kw_only=True):
     def fetch(self, data: bytes) -> bytes:
         """The bytes that `data` stands for, checked."""
         return read(data, self._frame, _where) if is_reference(data) else data
+
+    def children(self) -> list[str]:
+        """The children that the run goes on with: runs of their own, which do not come along."""
+        begun: dict[Key, str] = {}
+        if self.header.body.status is not Status.FINISHED:
+            for item in self.rows:
+                for entry in item.row.entries:
+                    if isinstance(entry, Spawned):
+                        begun[key_of(entry.call)] = entry.id
+                    elif isinstance(entry, Answer):  # After an error it may go on.
+                        begun.pop(key_of(entry.call), None)
+        return sorted(set(begun.values()))
 
     def _frame(self, reference: bytes) -> bytes:
         found = self.large.get(reference)

@@ -6,13 +6,20 @@ from typing import Any, Protocol
 
 from msgspec.structs import replace
 
+from holdfast.capture.digest import digest
 from holdfast.capture.node import step
 from holdfast.capture.objects import Form, form_of
 from holdfast.capture.state import State
 from holdfast.capture.twins import Twins
 from holdfast.clock import Clock
 from holdfast.engine.restore import optional_in
-from holdfast.errors import HoldfastError, NotStorable, RestoreFailed, UsageError
+from holdfast.errors import (
+    ChangedInCall,
+    HoldfastError,
+    NotStorable,
+    RestoreFailed,
+    UsageError,
+)
 from holdfast.model.journal import Entry
 from holdfast.model.sections import Declared, Degraded, Outcome, Part, Section
 from holdfast.store.codec import values
@@ -105,8 +112,13 @@ class Sections:
         """
         if self._forms:
             taken = {section: _take(section, form) for section, form in self._forms.items()}
-            with self._state.lock:
-                self._twins.capture(self._state.root, taken, inside)
+            try:
+                with self._state.lock:
+                    self._twins.capture(self._state.root, taken, inside)
+            except ChangedInCall:
+                for section, form in self._forms.items():
+                    _refuse_unsteady(section, form)
+                raise
 
     def restore(self, lost: Mapping[Any, HoldfastError], turn: int) -> None:
         """Fill the objects from the state that was just put in place, without what is `lost`."""
@@ -163,3 +175,16 @@ def _take(section: str, form: Form) -> Any:  # noqa: ANN401 the user's own value
     except NotStorable as error:
         path = f"state{step(section)}{error.path}"
         raise NotStorable(path, error.type_name, error.why) from None
+
+
+def _refuse_unsteady(section: str, form: Form) -> None:
+    """Raise `UsageError` where what an object says it holds differs though nothing has changed."""
+    path = f"state{step(section)}"
+    first, then = (digest(_take(section, form), path=path) for _ in range(2))
+    if first != then:
+        msg = (
+            f"{path}: what the attached object captures differs each time it is asked, though "
+            "nothing ran in between; let `capture()` change nothing and leave out the time, new "
+            "ids and the like"
+        )
+        raise UsageError(msg)

@@ -102,7 +102,7 @@ class Session:
         self.writer, self.reader, self.clock = writer, reader, clock
         self.care, self.history = care, history
         self.log = logging.LoggerAdapter(log, {"run_id": self.id})
-        self.book = Book(self.id)
+        self.book = Book(self.id, reader.value)
         self.fence = Fence(reader, writer, is_held)
         self.is_checked = is_checked
         recorded = Sources(reader, {}, self.settle).get if is_checked else None

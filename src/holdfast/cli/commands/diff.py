@@ -13,7 +13,7 @@ from holdfast.cli.options import Apps, AsJson, Output, StorePath, closing, setti
 from holdfast.cli.output import emit
 from holdfast.cli.points import full_name
 from holdfast.cli.stores import opened
-from holdfast.cli.text import short
+from holdfast.cli.text import apart, short
 from holdfast.cli.values import to_json
 from holdfast.engine.points import Points
 from holdfast.store.open import Opened
@@ -50,15 +50,7 @@ def diff(
     apps.load(config.app)
     with opened(config.store) as found:
         names, changes = steadily(lambda: _changes(found, config.store, (before, after)))
-    rows = [
-        (
-            change.kind,
-            change.path,
-            "" if change.kind == "added" else short(to_json(change.before, indent=None)),
-            "" if change.kind == "removed" else short(to_json(change.after, indent=None)),
-        )
-        for change in changes
-    ]
+    rows = [(change.kind, change.path, *_sides(change)) for change in changes]
     emit(
         config.output,
         document={"before": names[0], "after": names[1], "changes": changes},
@@ -72,3 +64,14 @@ def _changes(
 ) -> tuple[tuple[str, str], list[Change]]:
     first, second = (full_name(found.reader, text, path) for text in said)
     return (first, second), Points(found.reader, path).diff(first, second)
+
+
+def _sides(change: Change) -> tuple[str, str]:
+    before, after = to_json(change.before, indent=None), to_json(change.after, indent=None)
+    match change.kind:
+        case "added":
+            return "", short(after)
+        case "removed":
+            return short(before), ""
+        case _:
+            return apart(before, after)

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from holdfast.cli.options import AsJson, Output, StorePath, closing, settings
-from holdfast.cli.output import emit
+from holdfast.cli.output import emit, tell
 from holdfast.cli.stores import find_run, opened
 from holdfast.cli.text import plural, size
 from holdfast.engine.given import given_key
@@ -16,6 +16,7 @@ from holdfast.errors import UsageError
 from holdfast.store.backends.fs import RealFs
 from holdfast.store.steady import steadily
 
+ALONE = "where the run is restarted without it, it begins anew and does its effects again"
 CLOSING = closing(("holdfast export run-42 run-42.holdfast",), (0, 2, 3, 7))
 
 
@@ -33,7 +34,8 @@ def export(
     """Write a run into one file: every branch, every row, every large value, and a hash of all.
 
     The run may go on meanwhile; what is committed is written. `holdfast import` puts it into
-    another store. Out of an encrypted store the file is sealed with the same key.
+    another store. Out of an encrypted store the file is sealed with the same key. Children are runs
+    of their own: those that the run goes on with are named, and need files of their own.
     """
     config = settings(store, output, as_json=as_json)
     with opened(config.store) as found:
@@ -41,7 +43,7 @@ def export(
         key = None if clear or not found.records.is_sealed else given_key()
     data = to_bytes(parcel, key)
     _write(file, data)
-    header = parcel.header
+    header, children = parcel.header, parcel.children()
     told = {
         "run": header.body.id,
         "file": str(file),
@@ -49,10 +51,13 @@ def export(
         "chunks": header.chunks,
         "bytes": len(data),
         "sealed": key is not None,
+        "children": children,
     }
     how = ", sealed" if key is not None else ""
     text = f"{header.body.id}: {plural(header.rows, 'row')}, {size(len(data))} in {file}{how}"
     emit(config.output, document=told, lines=[told], grids=[text])
+    for child in children:
+        tell(f"its child {child} is not in the file: export it too; {ALONE}")
 
 
 def _write(file: Path, data: bytes) -> None:

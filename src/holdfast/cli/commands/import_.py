@@ -5,8 +5,9 @@ from typing import Annotated
 
 import typer
 
+from holdfast.cli.commands.export import ALONE
 from holdfast.cli.options import AsJson, Output, StorePath, closing, settings
-from holdfast.cli.output import emit
+from holdfast.cli.output import emit, tell
 from holdfast.cli.text import plural
 from holdfast.clock import SystemClock
 from holdfast.engine.given import given_key
@@ -15,6 +16,7 @@ from holdfast.engine.parcel import from_bytes
 from holdfast.engine.transfer import admit
 from holdfast.errors import UsageError
 from holdfast.store.open import open_store
+from holdfast.store.steady import left_of
 
 CLOSING = closing(
     ("holdfast import run-42.holdfast", "holdfast import run-42.holdfast --as run-42-copy"),
@@ -42,7 +44,7 @@ def import_(
 
     Every byte is checked first; the run is written in one commit and read back. A run that was not
     finished can be restarted here: then leave it alone where it came from, or its effects are done
-    in both places.
+    in both places. Children it goes on with that are missing are named: import them first.
     """
     config = settings(store, output, as_json=as_json)
     if as_ is not None:
@@ -51,6 +53,7 @@ def import_(
     found = open_store(config.store, SystemClock(), key=given_key())
     try:
         run = admit(found, parcel, as_)
+        missing = [each for each in parcel.children() if left_of(found.reader, each) is None]
     finally:
         found.close()
     header = parcel.header
@@ -60,9 +63,12 @@ def import_(
         "rows": header.rows,
         "chunks": header.chunks,
         "status": str(run.body.status),
+        "missing": missing,
     }
     text = f"{run.body.id}: {plural(header.rows, 'row')} read back as they were written"
     emit(config.output, document=told, lines=[told], grids=[text])
+    for child in missing:
+        tell(f"its child {child} is not in this store: import it too; {ALONE}")
 
 
 def _read(file: Path) -> bytes:

@@ -19,10 +19,17 @@ _LIVE: Final = (
     types.MethodType,
     types.ModuleType,
     type,
-    memoryview,
     io.IOBase,
 )
 """Types whose values belong to the running process: code, and handles of its own."""
+
+
+_VIEWS: Final[dict[type, str]] = {
+    memoryview: "bytes",
+    types.MappingProxyType: "dict",
+    **dict.fromkeys((type({}.keys()), type({}.values()), type({}.items())), "list"),
+}
+"""Types that only look at what belongs to somebody else."""
 
 
 def advice(kind: type) -> str:
@@ -35,6 +42,8 @@ def advice(kind: type) -> str:
             'keep `holdfast.secret("env:NAME")`, which is stored as that reference alone, '
             f"and make the {name} of it where it is needed"
         )
+    if kind in _VIEWS:
+        return f"put `{_VIEWS[kind]}(x)` in"
     return _of_process(kind, name) or _line(kind, name)
 
 

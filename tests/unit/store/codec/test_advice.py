@@ -44,7 +44,9 @@ class Client:
         (types.GeneratorType, "put `list(...)` of it in, or read it with `run.stream`"),
         (io.StringIO, "it lives in this process only"),
         (type(threading.Lock()), "it lives in this process only"),
-        (memoryview, "it lives in this process only"),
+        (memoryview, "put `bytes(x)` in"),
+        (types.MappingProxyType, "put `dict(x)` in"),
+        (type({}.items()), "put `list(x)` in"),
     ],
 )
 def test_the_advice_fits_the_type(kind: type, told: str) -> None:
