@@ -399,3 +399,44 @@ def test_a_restart_with_a_persons_answer_spares_tokens_and_no_outage(stage: Stag
 
     found = facts(stage)
     assert (2, 1, []) == (found.lives, len(found.saved), found.at_risk_s)
+
+
+def test_time_at_rest_is_no_time_of_a_run_and_an_outage_is(tmp_path: Path) -> None:
+    clock, world = ManualClock(), World()
+    stage = Stage(tmp_path / "store", clock)
+
+    @holdfast.step
+    def think(what: str) -> None:
+        clock.advance(10)
+        world.ask(what)
+
+    @holdfast.agent(checkpoint=holdfast.every(turns=1))
+    def agent(run: holdfast.Run) -> None:
+        for turn in run.turns():
+            think(f"turn {turn}")
+            if turn == 1:
+                run.ask("go on?")
+                return
+
+    world.dies_at = "turn 1"
+    stage.die(agent)
+    clock.advance(100)  # Down: the process is gone.
+    world.dies_at = None
+    error = stage.fault(agent)
+    assert isinstance(error, holdfast.Waiting)
+    clock.advance(86_400)  # Waiting for a person.
+    with stage.open() as store:
+        store.answer(error.question, "yes")
+    stage.live(agent)
+    clock.advance(7 * 86_400)  # Over, until somebody rolls it back.
+    with stage.open() as store:
+        store.plan_rollback(RUN, to=0).apply()
+    stage.fault(agent)
+
+    found = facts(stage)
+    # Three turns, one of them asked for twice, and the outage between.
+    assert 140 == pytest.approx(found.time_s)
+    assert 8 * 86_400 == pytest.approx(found.rested_s)
+    [outage] = found.episodes
+    down_s = outage.took_s("resume") or 0.0
+    assert 1 - down_s / 140 == pytest.approx(keep([found], clock.now()).availability)

@@ -29,6 +29,7 @@ from holdfast.report.episodes import Episode, Line, copied_in, entries_of, episo
 from holdfast.report.gaps import gaps_of, worked_s
 from holdfast.report.held import Held, bytes_of, held_of
 from holdfast.report.replays import replayed
+from holdfast.report.rests import rested_s
 from holdfast.report.sizes import large, sizes
 from holdfast.store.open import Opened
 from holdfast.store.reader import ALL, Reader, Run
@@ -67,7 +68,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     not ask for again, `lost` what stands on branches that were left. `at_risk_s` is, for each
     life that was cut off and gone on with, the work that would be done again without records.
     `saves` are its checkpoints and snapshots, `state_bytes` what they recorded, `replayed` the
-    calls that restarts found recorded. `last_at` is when it recorded something last.
+    calls that restarts found recorded. `last_at` is when it recorded something last, `rested_s`
+    for how long it lay at rest before it was gone on with.
     """
 
     id: str
@@ -94,6 +96,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     effects: int
     not_done: int
     in_doubt: int
+    rested_s: float = 0.0
 
     @property
     def is_left_alone(self) -> bool:
@@ -103,8 +106,12 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def time_s(self) -> float:
-        """How long it took from its start to its end, or until it was last heard of."""
-        return max(0.0, (self.last_at if self.ended is None else self.ended) - self.began)
+        """How long it took from its start to its end, or until it was last heard of; less rests."""
+        return self.until_s(self.last_at if self.ended is None else self.ended)
+
+    def until_s(self, moment: float) -> float:
+        """How long it has taken by a moment, without its rests."""
+        return max(0.0, moment - self.began - self.rested_s)
 
 
 def facts_of(
@@ -141,6 +148,7 @@ def _facts(run: Run, lines: Sequence[Line], size: int, *, is_held: bool) -> Fact
     kept = {id(entry) for entry in line} - _superseded(line)
     stand = {entry.key for entry in line if isinstance(entry, Happened)}
     is_fork = run.body.origin is not None and not run.body.origin.is_child
+    failures = episodes(lines, is_held=is_held)
     return Facts(
         id=run.body.id,
         agent=run.body.agent,
@@ -152,7 +160,7 @@ def _facts(run: Run, lines: Sequence[Line], size: int, *, is_held: bool) -> Fact
         worked_s=worked_s(own),
         between_s=math.fsum(gaps_of(own)),
         bytes=size,
-        episodes=episodes(lines, is_held=is_held),
+        episodes=failures,
         sla=None if started is None else started.sla,
         is_watched=any(isinstance(e, Decided) and e.by in WATCHERS for e in entries),
         spent=[usage for entry in own for usage in _used(entry)],
@@ -171,6 +179,7 @@ def _facts(run: Run, lines: Sequence[Line], size: int, *, is_held: bool) -> Fact
         effects=len(settled),
         not_done=len(declined - settled - doubted),
         in_doubt=len(doubted) if run.body.status is Status.IN_DOUBT else 0,
+        rested_s=rested_s(own, failures),
     )
 
 
