@@ -440,3 +440,37 @@ def test_time_at_rest_is_no_time_of_a_run_and_an_outage_is(tmp_path: Path) -> No
     [outage] = found.episodes
     down_s = outage.took_s("resume") or 0.0
     assert 1 - down_s / 140 == pytest.approx(keep([found], clock.now()).availability)
+
+
+def test_a_restart_spares_what_its_ended_children_and_theirs_used(
+    stage: Stage, world: World
+) -> None:
+    @holdfast.step
+    def chat(what: str) -> dict[str, Any]:
+        world.ask(what)
+        return {"model": "m", "usage": {"input_tokens": 10, "usd": 0.25}}
+
+    @holdfast.agent
+    def grandchild(run: holdfast.Run) -> None:  # noqa: ARG001 an agent takes one
+        chat("grandchild")
+
+    @holdfast.agent
+    def child(run: holdfast.Run) -> None:
+        chat("child")
+        run.child(grandchild)
+
+    @holdfast.agent
+    def agent(run: holdfast.Run) -> None:
+        run.children([(child,), (child,)])
+        chat("after")
+
+    world.dies_at = "after"
+    stage.die(agent)
+    world.dies_at = None
+    stage.live(agent)
+
+    opened = open_store(stage.path, SystemClock(), must_exist=True)
+    with contextlib.closing(opened):
+        found = cost_of(list(facts_of(opened)))
+    assert (50, 1.25) == (found.spent.tokens_in, found.spent.usd)
+    assert (40, 1.0) == (found.saved.tokens_in, found.saved.usd)
