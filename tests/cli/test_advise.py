@@ -639,3 +639,10 @@ def test_work_of_one_unit_is_told_as_one() -> None:
     assert "customer support: 1 step, 10.0 s of work" in text_of(
         tell_all(case_of(changed("work.repeat", 1), "case.toml"))
     )
+
+
+def test_a_breach_that_nobody_promised_against_is_told_so() -> None:
+    data = support()
+    del data["sla"]
+
+    assert "not promised, 0.3488%" in text_of(tell_all(case_of(data, "case.toml")))

@@ -474,3 +474,37 @@ def test_a_restart_spares_what_its_ended_children_and_theirs_used(
         found = cost_of(list(facts_of(opened)))
     assert (50, 1.25) == (found.spent.tokens_in, found.spent.usd)
     assert (40, 1.0) == (found.saved.tokens_in, found.saved.usd)
+
+
+def test_a_task_of_the_advisor_is_a_run_with_its_children(tmp_path: Path) -> None:
+    clock, world = ManualClock(), World()
+    stage = Stage(tmp_path / "store", clock)
+
+    @holdfast.step
+    def chat(what: str) -> dict[str, Any]:
+        clock.advance(10)
+        world.ask(what)
+        return {"model": "m", "usage": {"input_tokens": 10, "usd": 0.25}}
+
+    @holdfast.agent
+    def child(run: holdfast.Run, name: str) -> None:  # noqa: ARG001 an agent takes one
+        chat(f"first of {name}")
+        chat(f"second of {name}")
+
+    @holdfast.agent
+    def agent(run: holdfast.Run) -> None:
+        for name in ("a", "b", "c"):
+            run.child(child, name)
+        chat("last")
+
+    world.dies_at = "second of b"  # One failure, of the process that both are in.
+    stage.die(agent)
+    world.dies_at = None
+    stage.live(agent)
+
+    with stage.open() as store:
+        case = case_of(store.opened)
+    [unit] = case.units
+    assert 1.75 == pytest.approx(unit.usd)
+    assert "4 runs (3 of them children), 1 failure (" in case.notes[0]
+    assert "a turn makes 10 records" in " ".join(case.notes)

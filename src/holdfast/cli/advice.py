@@ -213,7 +213,7 @@ def _details(told: Told) -> Grid:
         ("catch-up P50/P95/P99", _times(best.catch_up_s)),
         ("resume P50/P95/P99", _times(best.resume_s)),
         ("success", f"{best.success:.5%}"),
-        ("breach, its floor", f"{share(best.breach)}, {share(advice.floor)}"),
+        ("breach, its floor", f"{share(best.breach) or 'not promised'}, {share(advice.floor)}"),
         ("availability", f"{best.availability:.4%}"),
         ("blocked by saves", share(best.overhead)),
         ("bytes per task", size(round(best.bytes))),

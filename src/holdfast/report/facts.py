@@ -185,7 +185,7 @@ def _facts(run: Run, lines: Sequence[Line], size: int, *, is_held: bool) -> Fact
         not_done=len(declined - settled - doubted),
         in_doubt=len(doubted) if run.body.status is Status.IN_DOUBT else 0,
         rested_s=rested_s(own, failures),
-        children=list(dict.fromkeys(_children(line).values())),
+        children=list(dict.fromkeys(children_of(line).values())),
         spared=spared,
     )
 
@@ -234,22 +234,23 @@ def _superseded(line: Sequence[Entry]) -> set[int]:
     parts = [entry for entry in line if isinstance(entry, Streamed)]
     newest: dict[str, int] = {}
     for each in parts:
-        newest[_place(each.call)] = max(newest.get(_place(each.call), 0), each.attempt)
-    return {id(each) for each in parts if each.attempt < newest[_place(each.call)]}
+        newest[place_of(each.call)] = max(newest.get(place_of(each.call), 0), each.attempt)
+    return {id(each) for each in parts if each.attempt < newest[place_of(each.call)]}
 
 
-def _children(line: Iterable[Entry]) -> dict[str, str]:
+def children_of(line: Iterable[Entry]) -> dict[str, str]:
     """The ids of the children that were begun, by the place of their call."""
-    return {_place(entry.call): entry.id for entry in line if isinstance(entry, Spawned)}
+    return {place_of(entry.call): entry.id for entry in line if isinstance(entry, Spawned)}
 
 
 def _ended(entries: Iterable[Entry], children: Mapping[str, str]) -> list[str]:
     """Of these children those whose result is among the entries."""
     answers = (entry for entry in entries if children and isinstance(entry, Answer))
-    return [children[place] for each in answers if (place := _place(each.call)) in children]
+    return [children[place] for each in answers if (place := place_of(each.call)) in children]
 
 
-def _place(call: Call) -> str:
+def place_of(call: Call) -> str:
+    """By what a call is known among those of its run."""
     return repr((call.scope, call.name, call.digest, call.ordinal))
 
 
@@ -287,7 +288,7 @@ def _spared(lines: Sequence[Line], copies: set[int]) -> tuple[list[Usage], list[
         before = [*known[len(own) :], *(entry for entry in own if id(entry) in copies)]
         before = [entry for entry in before if id(entry) not in left]
         used, done_s = [usage for entry in before for usage in _used(entry)], worked_s(before)
-        children = _children(known)
+        children = children_of(known)
         ended = _ended(before, children)
         life: list[Entry] = []
         for entry in own:
