@@ -612,3 +612,37 @@ def test_two_levels_name_both_their_intervals_and_are_no_points_of_the_curve() -
     assert "every step here, every 10 steps elsewhere (1 min 40 s of work)" in text
     intervals = [point["interval_s"] for point in curve(told)]
     assert sorted(set(intervals)) == intervals
+
+
+def test_sizes_of_the_work_and_its_saves_are_read_as_people_write_them() -> None:
+    data = changed("work.unit.0.bytes", "4kB")
+    data["saving"] |= {"checkpoint_bytes": "40 kB", "snapshot_bytes": "2MB"}
+
+    case = case_of(data, "case.toml")
+
+    assert (4_000, 40_000, 2_000_000) == (
+        case.units[0].bytes,
+        case.saving.checkpoint_bytes,
+        case.saving.snapshot_bytes,
+    )
+
+
+def test_more_token_records_than_can_be_reckoned_with_are_refused_at_once() -> None:
+    data = changed("work.unit.0.tokens", 4_000_000)
+    data["saving"] |= {"continues": True, "tokens_every": 20}
+
+    with pytest.raises(BadCase, match="a record every 20 tokens makes 3,600,000 records"):
+        case_of(data, "case.toml")
+
+
+def test_work_of_one_unit_is_told_as_one() -> None:
+    assert "customer support: 1 step, 10.0 s of work" in text_of(
+        tell_all(case_of(changed("work.repeat", 1), "case.toml"))
+    )
+
+
+def test_a_breach_that_nobody_promised_against_is_told_so() -> None:
+    data = support()
+    del data["sla"]
+
+    assert "not promised, 0.3488%" in text_of(tell_all(case_of(data, "case.toml")))

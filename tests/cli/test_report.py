@@ -1,11 +1,14 @@
 """`holdfast report`: what a store really saw, on the command line."""
 
+import datetime as dt
 import json
 import re
 
 import pytest
 
 from holdfast.cli.reports import amount
+from holdfast.cli.windows import window_said
+from holdfast.report.facts import Window
 from tests.cli.kit import Shop, on_terminal
 
 
@@ -67,6 +70,21 @@ def test_a_window_holds_the_runs_that_were_heard_of_in_it(history: Shop) -> None
 
     assert found[0] > 0
     assert [found[0], found[0], 0, 0] == found
+
+
+def test_a_window_may_be_said_in_dates(history: Shop) -> None:
+    windows = [("--since", "2026-01-01", "--until", "2126-01-01T12:00Z"), ("--until", "2026-01-01")]
+
+    found = [history("report", "sla", *window, "--json").data["sla"]["runs"] for window in windows]
+
+    assert [history("report", "sla", "--json").data["sla"]["runs"], 0] == found
+
+
+def test_a_date_without_a_zone_is_one_of_this_machine() -> None:
+    said = window_said("2026-11-01", "1d", now=1_900_000_000.0)
+    midnight = dt.datetime.fromisoformat("2026-11-01").astimezone()
+
+    assert Window(since=midnight.timestamp(), until=1_900_000_000.0 - 86_400) == said.before(1.9e9)
 
 
 def test_tokens_without_a_price_are_named(history: Shop) -> None:
@@ -159,9 +177,10 @@ def test_metrics_count_what_a_restart_replays_and_what_waits_for_a_person(histor
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        (("sla", "--since", "yesterday"), "--since: 'yesterday' is not a duration"),
-        (("sla", "--until", "yesterday"), "--until: 'yesterday' is not a duration"),
+        (("sla", "--since", "yesterday"), "--since: 'yesterday' is no age"),
+        (("sla", "--until", "yesterday"), "--until: 'yesterday' is no age"),
         (("cost", "--since", "1d", "--until", "24h"), "leaves no time between them"),
+        (("cost", "--since", "1d", "--until", "2026-01-01"), "leaves no time between them"),
         (("metrics", "--since", "1d", "--until", "2d"), "--since is the longer ago"),
         (("roi", "--usd-per-hour", "-3"), "not a sum"),
         (("roi", "--gb-month-usd", "cheap"), "not a sum"),

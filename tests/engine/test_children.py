@@ -9,6 +9,7 @@ import pytest
 
 import holdfast
 from holdfast import failpoint
+from holdfast.model.ids import RUN_ID_CHARS_MAX
 from holdfast.model.journal import Kept, Spawned
 from tests.engine.kit import RUN, Crash, Stage, World, moments, reaching
 
@@ -609,3 +610,16 @@ def test_a_child_that_is_asked_for_under_another_id_is_told_by_its_ids(stage: St
 
     assert "kid(n=1, id='one')" in str(caught.value)
     assert "kid(n=1, id='two')" in str(caught.value)
+
+
+def test_children_of_children_have_ids_that_fit_however_deep_they_are(stage: Stage) -> None:
+    @holdfast.agent
+    def dig(run: holdfast.Run, depth: int) -> int:
+        return 1 + (run.child(dig, depth - 1) if depth else 0)
+
+    assert 31 == stage.live(dig, 30)
+
+    with stage.open() as store:
+        known = [run.id for run in store.runs()]
+    assert 31 == len(set(known))
+    assert max(map(len, known)) <= RUN_ID_CHARS_MAX

@@ -399,3 +399,112 @@ def test_a_restart_with_a_persons_answer_spares_tokens_and_no_outage(stage: Stag
 
     found = facts(stage)
     assert (2, 1, []) == (found.lives, len(found.saved), found.at_risk_s)
+
+
+def test_time_at_rest_is_no_time_of_a_run_and_an_outage_is(tmp_path: Path) -> None:
+    clock, world = ManualClock(), World()
+    stage = Stage(tmp_path / "store", clock)
+
+    @holdfast.step
+    def think(what: str) -> None:
+        clock.advance(10)
+        world.ask(what)
+
+    @holdfast.agent(checkpoint=holdfast.every(turns=1))
+    def agent(run: holdfast.Run) -> None:
+        for turn in run.turns():
+            think(f"turn {turn}")
+            if turn == 1:
+                run.ask("go on?")
+                return
+
+    world.dies_at = "turn 1"
+    stage.die(agent)
+    clock.advance(100)  # Down: the process is gone.
+    world.dies_at = None
+    error = stage.fault(agent)
+    assert isinstance(error, holdfast.Waiting)
+    clock.advance(86_400)  # Waiting for a person.
+    with stage.open() as store:
+        store.answer(error.question, "yes")
+    stage.live(agent)
+    clock.advance(7 * 86_400)  # Over, until somebody rolls it back.
+    with stage.open() as store:
+        store.plan_rollback(RUN, to=0).apply()
+    stage.fault(agent)
+
+    found = facts(stage)
+    # Three turns, one of them asked for twice, and the outage between.
+    assert 140 == pytest.approx(found.time_s)
+    assert 8 * 86_400 == pytest.approx(found.rested_s)
+    [outage] = found.episodes
+    down_s = outage.took_s("resume") or 0.0
+    assert 1 - down_s / 140 == pytest.approx(keep([found], clock.now()).availability)
+
+
+def test_a_restart_spares_what_its_ended_children_and_theirs_used(
+    stage: Stage, world: World
+) -> None:
+    @holdfast.step
+    def chat(what: str) -> dict[str, Any]:
+        world.ask(what)
+        return {"model": "m", "usage": {"input_tokens": 10, "usd": 0.25}}
+
+    @holdfast.agent
+    def grandchild(run: holdfast.Run) -> None:  # noqa: ARG001 an agent takes one
+        chat("grandchild")
+
+    @holdfast.agent
+    def child(run: holdfast.Run) -> None:
+        chat("child")
+        run.child(grandchild)
+
+    @holdfast.agent
+    def agent(run: holdfast.Run) -> None:
+        run.children([(child,), (child,)])
+        chat("after")
+
+    world.dies_at = "after"
+    stage.die(agent)
+    world.dies_at = None
+    stage.live(agent)
+
+    opened = open_store(stage.path, SystemClock(), must_exist=True)
+    with contextlib.closing(opened):
+        found = cost_of(list(facts_of(opened)))
+    assert (50, 1.25) == (found.spent.tokens_in, found.spent.usd)
+    assert (40, 1.0) == (found.saved.tokens_in, found.saved.usd)
+
+
+def test_a_task_of_the_advisor_is_a_run_with_its_children(tmp_path: Path) -> None:
+    clock, world = ManualClock(), World()
+    stage = Stage(tmp_path / "store", clock)
+
+    @holdfast.step
+    def chat(what: str) -> dict[str, Any]:
+        clock.advance(10)
+        world.ask(what)
+        return {"model": "m", "usage": {"input_tokens": 10, "usd": 0.25}}
+
+    @holdfast.agent
+    def child(run: holdfast.Run, name: str) -> None:  # noqa: ARG001 an agent takes one
+        chat(f"first of {name}")
+        chat(f"second of {name}")
+
+    @holdfast.agent
+    def agent(run: holdfast.Run) -> None:
+        for name in ("a", "b", "c"):
+            run.child(child, name)
+        chat("last")
+
+    world.dies_at = "second of b"  # One failure, of the process that both are in.
+    stage.die(agent)
+    world.dies_at = None
+    stage.live(agent)
+
+    with stage.open() as store:
+        case = case_of(store.opened)
+    [unit] = case.units
+    assert 1.75 == pytest.approx(unit.usd)
+    assert "4 runs (3 of them children), 1 failure (" in case.notes[0]
+    assert "a turn makes 10 records" in " ".join(case.notes)

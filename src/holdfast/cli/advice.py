@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from holdfast.cli.grid import Grid
-from holdfast.cli.text import duration, number, size
+from holdfast.cli.text import duration, number, plural, size
 from holdfast.model.case import Case
 from holdfast.policy.advise.change import Change
 from holdfast.policy.advise.explain import Rule
@@ -137,7 +137,7 @@ def grids(told: Told) -> list[Grid | str]:
     """Advice for a terminal."""
     advice, best = told.advice, told.advice.best
     verdict = "every limit is kept" if not best.misses else "no way keeps every limit"
-    what = f"{len(told.case.units)} {told.case.unit}s, {duration(told.case.work_s)} of work"
+    what = f"{plural(len(told.case.units), told.case.unit)}, {duration(told.case.work_s)} of work"
     found: list[Grid | str] = [
         f"{advice.case}: {what}; {verdict}",
         "",
@@ -213,7 +213,7 @@ def _details(told: Told) -> Grid:
         ("catch-up P50/P95/P99", _times(best.catch_up_s)),
         ("resume P50/P95/P99", _times(best.resume_s)),
         ("success", f"{best.success:.5%}"),
-        ("breach, its floor", f"{share(best.breach)}, {share(advice.floor)}"),
+        ("breach, its floor", f"{share(best.breach) or 'not promised'}, {share(advice.floor)}"),
         ("availability", f"{best.availability:.4%}"),
         ("blocked by saves", share(best.overhead)),
         ("bytes per task", size(round(best.bytes))),

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from holdfast.errors import BadCase
 from holdfast.model.case import Case, Cause, Policy, Prices, Promise, Saving, Scope, Unit
 from holdfast.model.limits import CLOCKS, dollars, is_sane, seconds, short_repr, size_of
+from holdfast.policy.advise.tokens import records
 
 FILE_BYTES_MAX = 1024 * 1024
 UNITS_MAX = 20_000
@@ -55,6 +56,10 @@ def case_of(data: Mapping[str, Any], where: str) -> Case:
         current=_current(top.table("current")) if "current" in data else None,
     )
     top.done()
+    if found.saving.continues and (count := records(found)) > UNITS_MAX:
+        often = f"a record every {found.saving.tokens_every:,g} tokens makes {count:,} records"
+        why = f"{often} of the work, of which {UNITS_MAX:,} can be reckoned with; record less often"
+        top.table("saving").bad("tokens_every", why)
     return found
 
 
@@ -206,7 +211,7 @@ def _units(table: Table) -> list[Unit]:
             seconds=each.seconds("seconds", 0.0),
             usd=each.dollars("usd", 0.0),
             upfront=each.share("upfront", 0.5),
-            bytes=each.number("bytes", 0.0),
+            bytes=each.size("bytes", 0.0),
             is_effect=each.flag("effect"),
             tokens=each.number("tokens", 0.0),
         )
@@ -270,12 +275,12 @@ def _saving(table: Table) -> Saving:
         bare_local_s=table.seconds("bare_local", None),
         bare_remote_s=table.seconds("bare_remote", None),
         replay_s=table.seconds("replay", 0.005),
-        checkpoint_bytes=table.number("checkpoint_bytes", 0.0),
+        checkpoint_bytes=table.size("checkpoint_bytes", 0.0),
         stored=stored,
         snapshot_local_s=table.seconds("snapshot_local", None),
         snapshot_remote_s=table.seconds("snapshot_remote", None),
         snapshot_restore_s=table.seconds("snapshot_restore", None),
-        snapshot_bytes=table.number("snapshot_bytes", 0.0),
+        snapshot_bytes=table.size("snapshot_bytes", 0.0),
         continues=table.flag("continues"),
         tokens_every=table.number("tokens_every", 1000.0, least=1.0),
     )

@@ -40,7 +40,7 @@ from holdfast.errors import (
     UsageError,
 )
 from holdfast.model.decision import Action
-from holdfast.model.ids import branch_of, point_id
+from holdfast.model.ids import RUN_ID_CHARS_MAX, branch_of, point_id
 from holdfast.model.journal import Asked, Call, Raised, Spawned
 from holdfast.model.run import Origin
 from holdfast.ondemand import OnDemand
@@ -53,6 +53,8 @@ else:
 HELD_S = 0.2
 """How often a child is looked for that another process works on."""
 LIMIT = 8
+MARK_CHARS = 12
+"""Of a child's id: so many that among ten thousand siblings no two are ever called the same."""
 
 
 class Host(Protocol):
@@ -257,11 +259,15 @@ def _origin(each: _Child, id_: str, at: tuple[int, int]) -> Origin:
 
 
 def _id(each: _Child) -> str:
-    """By the branch and the place: the same after a restart, another one after a rollback."""
+    """By the branch and the place: the same after a restart, another one after a rollback.
+
+    Deep in a family, where the ids of all before it would be too long, only their beginning.
+    """
     run = each.here.session.writer.run
-    place = repr((run.row.head, key_of(each.call))).encode()
-    short = name_of(each.wanted.agent.fn).rpartition(".")[2]
-    return run_id(f"{run.body.id}.{short}-{hashlib.sha256(place).hexdigest()[:8]}")
+    place = repr((run.body.id, run.row.head, key_of(each.call))).encode()
+    family = f"{run.body.id}.{name_of(each.wanted.agent.fn).rpartition('.')[2]}"
+    mark = f"-{hashlib.sha256(place).hexdigest()[:MARK_CHARS]}"
+    return run_id(family[: RUN_ID_CHARS_MAX - len(mark)] + mark)
 
 
 def _order(each: _Child, origin: Origin) -> Order:

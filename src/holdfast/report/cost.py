@@ -1,6 +1,7 @@
 """Tokens and dollars: spent, not spent again because of replay, lost on branches left."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -46,6 +47,9 @@ def cost_of(facts: Sequence[Facts], own: Prices = NO_PRICES) -> Cost:
         name: [usage for run in facts for usage in getattr(run, name)]
         for name in ("spent", "saved", "lost")
     }
+    known = {run.id: run for run in facts}
+    spared = (child for run in facts for child in run.spared)
+    parts["saved"] += [usage for child in spared for usage in _whole(child, known)]
     named = sorted({usage.model or "" for usages in parts.values() for usage in usages})
     models = [_model(name, parts, own) for name in named]
     return Cost(
@@ -57,6 +61,18 @@ def cost_of(facts: Sequence[Facts], own: Prices = NO_PRICES) -> Cost:
         lost=total([each.lost for each in models]),
         missing=[each.model or "(no model named)" for each in models if not each.is_priced],
     )
+
+
+def _whole(id_: str, known: Mapping[str, Facts]) -> Iterator[Usage]:
+    """What doing a run again would use, with its children: what it spent and did not lose."""
+    todo, seen = [id_], set[str]()
+    while todo:
+        run = known.get(each := todo.pop())
+        if run is None or each in seen:
+            continue
+        seen.add(each)
+        yield from (Counter(run.spent) - Counter(run.lost)).elements()
+        todo += run.children
 
 
 def _model(name: str, parts: dict[str, list[Usage]], own: Prices) -> ModelCost:

@@ -2,7 +2,7 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -10,6 +10,7 @@ from holdfast.model.decision import Action
 from holdfast.model.ids import branch_of
 from holdfast.model.journal import (
     Answer,
+    Call,
     Decided,
     Declined,
     Entry,
@@ -18,6 +19,7 @@ from holdfast.model.journal import (
     Intended,
     Redone,
     Resumed,
+    Spawned,
     Started,
     Streamed,
     Usage,
@@ -29,6 +31,7 @@ from holdfast.report.episodes import Episode, Line, copied_in, entries_of, episo
 from holdfast.report.gaps import gaps_of, worked_s
 from holdfast.report.held import Held, bytes_of, held_of
 from holdfast.report.replays import replayed
+from holdfast.report.rests import rested_s
 from holdfast.report.sizes import large, sizes
 from holdfast.store.open import Opened
 from holdfast.store.reader import ALL, Reader, Run
@@ -67,7 +70,9 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     not ask for again, `lost` what stands on branches that were left. `at_risk_s` is, for each
     life that was cut off and gone on with, the work that would be done again without records.
     `saves` are its checkpoints and snapshots, `state_bytes` what they recorded, `replayed` the
-    calls that restarts found recorded. `last_at` is when it recorded something last.
+    calls that restarts found recorded. `children` are those on the line that goes on, and
+    `spared` those whose end a restart found recorded, once for each restart. `last_at` is when it
+    recorded something last, `rested_s` for how long it lay at rest before it was gone on with.
     """
 
     id: str
@@ -94,6 +99,9 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     effects: int
     not_done: int
     in_doubt: int
+    rested_s: float = 0.0
+    children: list[str] = []
+    spared: list[str] = []
 
     @property
     def is_left_alone(self) -> bool:
@@ -103,8 +111,12 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def time_s(self) -> float:
-        """How long it took from its start to its end, or until it was last heard of."""
-        return max(0.0, (self.last_at if self.ended is None else self.ended) - self.began)
+        """How long it took from its start to its end, or until it was last heard of; less rests."""
+        return self.until_s(self.last_at if self.ended is None else self.ended)
+
+    def until_s(self, moment: float) -> float:
+        """How long it has taken by a moment, without its rests."""
+        return max(0.0, moment - self.began - self.rested_s)
 
 
 def facts_of(
@@ -135,12 +147,13 @@ def _facts(run: Run, lines: Sequence[Line], size: int, *, is_held: bool) -> Fact
     settled = {entry.key for entry in entries if isinstance(entry, Happened)}
     declined = {entry.key for entry in entries if isinstance(entry, Declined)}
     doubted = _doubted(entries)
-    saved, at_risk_s = _spared(lines, copies)
+    saved, spared, at_risk_s = _spared(lines, copies)
     started = next((entry for entry in entries if isinstance(entry, Started)), None)
     line = list(lineage(lines, run.row.head))
     kept = {id(entry) for entry in line} - _superseded(line)
     stand = {entry.key for entry in line if isinstance(entry, Happened)}
     is_fork = run.body.origin is not None and not run.body.origin.is_child
+    failures = episodes(lines, is_held=is_held)
     return Facts(
         id=run.body.id,
         agent=run.body.agent,
@@ -152,7 +165,7 @@ def _facts(run: Run, lines: Sequence[Line], size: int, *, is_held: bool) -> Fact
         worked_s=worked_s(own),
         between_s=math.fsum(gaps_of(own)),
         bytes=size,
-        episodes=episodes(lines, is_held=is_held),
+        episodes=failures,
         sla=None if started is None else started.sla,
         is_watched=any(isinstance(e, Decided) and e.by in WATCHERS for e in entries),
         spent=[usage for entry in own for usage in _used(entry)],
@@ -171,6 +184,9 @@ def _facts(run: Run, lines: Sequence[Line], size: int, *, is_held: bool) -> Fact
         effects=len(settled),
         not_done=len(declined - settled - doubted),
         in_doubt=len(doubted) if run.body.status is Status.IN_DOUBT else 0,
+        rested_s=rested_s(own, failures),
+        children=list(dict.fromkeys(children_of(line).values())),
+        spared=spared,
     )
 
 
@@ -218,12 +234,23 @@ def _superseded(line: Sequence[Entry]) -> set[int]:
     parts = [entry for entry in line if isinstance(entry, Streamed)]
     newest: dict[str, int] = {}
     for each in parts:
-        newest[_stream(each)] = max(newest.get(_stream(each), 0), each.attempt)
-    return {id(each) for each in parts if each.attempt < newest[_stream(each)]}
+        newest[place_of(each.call)] = max(newest.get(place_of(each.call), 0), each.attempt)
+    return {id(each) for each in parts if each.attempt < newest[place_of(each.call)]}
 
 
-def _stream(part: Streamed) -> str:
-    call = part.call
+def children_of(line: Iterable[Entry]) -> dict[str, str]:
+    """The ids of the children that were begun, by the place of their call."""
+    return {place_of(entry.call): entry.id for entry in line if isinstance(entry, Spawned)}
+
+
+def _ended(entries: Iterable[Entry], children: Mapping[str, str]) -> list[str]:
+    """Of these children those whose result is among the entries."""
+    answers = (entry for entry in entries if children and isinstance(entry, Answer))
+    return [children[place] for each in answers if (place := place_of(each.call)) in children]
+
+
+def place_of(call: Call) -> str:
+    """By what a call is known among those of its run."""
     return repr((call.scope, call.name, call.digest, call.ordinal))
 
 
@@ -243,12 +270,14 @@ def lineage(lines: Sequence[Line], head: int) -> Iterator[Entry]:
         branch = branch_of(last)
 
 
-def _spared(lines: Sequence[Line], copies: set[int]) -> tuple[list[Usage], list[float]]:
+def _spared(lines: Sequence[Line], copies: set[int]) -> tuple[list[Usage], list[str], list[float]]:
     """What every restart found recorded: without records it would have been done again.
 
-    That is what its branch grew from, up to there, and what the branch itself holds by then.
+    That is what its branch grew from, up to there, and what the branch itself holds by then: what
+    was used, the children that had ended, the time it took.
     """
     saved: list[Usage] = []
+    spared: list[str] = []
     at_risk_s: list[float] = []
     lives = _lives(lines)
     for line in lines:
@@ -259,18 +288,22 @@ def _spared(lines: Sequence[Line], copies: set[int]) -> tuple[list[Usage], list[
         before = [*known[len(own) :], *(entry for entry in own if id(entry) in copies)]
         before = [entry for entry in before if id(entry) not in left]
         used, done_s = [usage for entry in before for usage in _used(entry)], worked_s(before)
+        children = children_of(known)
+        ended = _ended(before, children)
         life: list[Entry] = []
         for entry in own:
             if id(entry) in copies or id(entry) in left:
                 continue
             if id(entry) in lives:
                 saved += used
+                ended += _ended(life, children)
+                spared += ended
                 done_s += worked_s(life)
                 at_risk_s += [done_s] if lives[id(entry)] else []
                 life.clear()
             used += _used(entry)
             life.append(entry)
-    return saved, at_risk_s
+    return saved, spared, at_risk_s
 
 
 def _lives(lines: Sequence[Line]) -> dict[int, bool]:

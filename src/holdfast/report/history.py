@@ -3,7 +3,7 @@
 import math
 import statistics
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TypeAlias, TypeGuard
 
@@ -18,7 +18,7 @@ from holdfast.model.limits import SLA, dollars, seconds
 from holdfast.model.run import Status
 from holdfast.policy.adaptive import PRIOR_FAILURES, PRIOR_S
 from holdfast.report.episodes import Ending, Episode, Line, entries_of, episodes, lines_of
-from holdfast.report.facts import copies_in, lineage
+from holdfast.report.facts import children_of, copies_in, lineage, place_of
 from holdfast.report.gaps import gaps_of, worked_s
 from holdfast.report.held import held_of
 from holdfast.report.metrics import counted
@@ -52,11 +52,22 @@ SCOPES: dict[FailureKind, Scope] = {
 """How far a failure of a kind reaches; one of another kind waits for a person: poison."""
 
 
+class Part(msgspec.Struct, frozen=True, kw_only=True):
+    """What a child adds to the call that carried it out, its own children included."""
+
+    usd: float
+    bytes: int
+    calls: int
+    is_effect: bool
+    is_priced: bool
+
+
 class Seen(msgspec.Struct, frozen=True, kw_only=True):
     """One run, as far as the advisor is concerned."""
 
     is_finished: bool
     is_fork: bool
+    is_child: bool
     units: list[Unit]
     calls: int
     worked_s: float
@@ -77,6 +88,8 @@ def case_of(opened: Opened, now: float = math.inf) -> Case:
     where = f"the store at {opened.path}"
     runs = _newest(opened)
     whole = [run for run in runs if run.is_finished and run.units]
+    tasks = [run for run in runs if not run.is_child] or runs  # A child's work is its parent's.
+    whole = [run for run in whole if not run.is_child] or whole
     whole = [run for run in whole if not run.is_fork] or whole  # A fork is a part of a task.
     if not whole:
         some = "no run in it has finished yet"
@@ -84,10 +97,13 @@ def case_of(opened: Opened, now: float = math.inf) -> Case:
             some = "the runs that finished in it made no call (a step, an effect, a stream)"
         raise BadCase(where, f"{some}, so nothing is known of its work")
     typical = sorted(whole, key=lambda run: len(run.units))[len(whole) // 2]
-    exposed_s = math.fsum(run.worked_s for run in runs)
+    exposed_s = math.fsum(run.worked_s for run in tasks)
     usual = next((run.sla for run in runs if run.sla is not None), None)
     found = [
-        each for run in runs for each in counted(run.episodes, now, targets_of(run.sla or usual))
+        each
+        for run in runs
+        for each in counted(run.episodes, now, targets_of(run.sla or usual))
+        if not run.is_child or tasks is runs or _is_inside(each)
     ]
     record_s, checkpoint_s, told = costs_of(runs)
     records = _mean((run.calls / len(run.units) for run in whole), 1.0)
@@ -95,7 +111,7 @@ def case_of(opened: Opened, now: float = math.inf) -> Case:
     units = [msgspec.structs.replace(unit, bytes=size) for unit in typical.units]
     restore_s = _mean((each.parts["restore"] for each in found if each.parts), 0.0)
     source = (
-        f"what was seen: {_counted(len(runs), 'run')}, {_counted(len(found), 'failure')} (ended "
+        f"what was seen: {_seen_runs(runs)}, {_counted(len(found), 'failure')} (ended "
         f"or overdue), {exposed_s:.4g} s of work; besides, one failure of the process in "
         f"{PRIOR_S / 3600:g} h is taken for granted until more is seen"
     )
@@ -134,13 +150,27 @@ def _newest(opened: Opened) -> list[Seen]:
         for run in islice(opened.reader.runs(), RUNS_MAX)
         if run.body.status is not Status.RUNNING or not opened.leases.is_held(run.row.no)
     )
-    runs = []
+    runs: list[Seen] = []
+    parts: dict[str, Part] = {}  # Children are newer than their parents, so they come before them.
     for run, lines in of_each(
         opened.reader, newest, lambda run: (run, lines_of(opened.reader, run))
     ):
         taken = used.get(run.body.id, 0) + large(opened, entries_of(lines), seen)
-        runs.append(_seen(lines, run, taken))
+        one = _seen(lines, run, taken, parts)
+        runs.append(one)
+        parts[run.body.id] = Part(
+            usd=math.fsum(unit.usd for unit in one.units),
+            bytes=one.bytes,
+            calls=one.calls,
+            is_effect=any(unit.is_effect for unit in one.units),
+            is_priced=one.is_priced,
+        )
     return runs
+
+
+def _is_inside(failure: Episode) -> bool:
+    """Whether a failure of a child is its alone; others are told of by its parent too."""
+    return failure.ending is Ending.RECOVERED and SCOPES.get(failure.kind) is not Scope.PROCESS
 
 
 def costs_of(runs: Sequence[Seen]) -> tuple[float, float, list[str]]:
@@ -188,7 +218,7 @@ def promise_of(sla: SLA | None) -> Promise:
     )
 
 
-def _seen(lines: Sequence[Line], run: Run, size: int) -> Seen:
+def _seen(lines: Sequence[Line], run: Run, size: int, parts: Mapping[str, Part]) -> Seen:
     entries, origin = list(entries_of(lines)), run.body.origin
     copies = copies_in(lines)
     started = next((entry for entry in entries if isinstance(entry, Started)), None)
@@ -197,20 +227,24 @@ def _seen(lines: Sequence[Line], run: Run, size: int) -> Seen:
     line = list(lineage(lines, run.row.head))
     stand = [entry for entry in line if _is_answer(entry)]
     stand.sort(key=lambda entry: entry.at)
-    units, saves = _units(stand), sum(save.mode == "checkpoint" for save in held_of(line))
+    children = children_of(line)
+    inside = {place: parts[id_] for place, id_ in children.items() if id_ in parts}
+    units = _units(stand, inside)
+    saves = sum(save.mode == "checkpoint" for save in held_of(line))
     return Seen(
         is_finished=run.body.status is Status.FINISHED,
         is_fork=origin is not None and not origin.is_child,
+        is_child=origin is not None and origin.is_child,
         units=units,
-        calls=len(stand),
+        calls=len(stand) + sum(part.calls for part in inside.values()),
         worked_s=worked_s(calls),
-        bytes=size,
+        bytes=size + sum(part.bytes for part in inside.values()),
         blocked_s=[save.blocked_s for save in held_of(entries) if save.mode == "checkpoint"],
         gaps_s=gaps_of(entry for entry in entries if id(entry) not in copies),
         episodes=episodes(lines),
         sla=None if started is None else started.sla,
         every=every_of(None if started is None else started.cadence, units, saves),
-        is_priced=all(_is_priced(entry) for entry in calls),
+        is_priced=all(map(_is_priced, calls)) and all(part.is_priced for part in inside.values()),
     )
 
 
@@ -241,26 +275,26 @@ def _is_priced(entry: Answered) -> bool:
     return entry.usage is None or entry.usage.usd is not None
 
 
-def _units(calls: Sequence[Answered]) -> list[Unit]:
+def _units(calls: Sequence[Answered], children: Mapping[str, Part]) -> list[Unit]:
     """A unit for each scope that was worked in: a turn, or the code outside turns."""
     by_scope: dict[object, list[Answered]] = defaultdict(list)
     for entry in calls:
         if isinstance(entry.call.scope, int):
             by_scope[entry.call.scope].append(entry)
-    return [
-        Unit(
-            seconds=max(UNIT_S_MIN, worked_s(group)),
-            usd=math.fsum(
-                entry.usage.usd
-                for entry in group
-                if not isinstance(entry, Streamed)
-                and entry.usage is not None
-                and entry.usage.usd is not None
-            ),
-            is_effect=any(isinstance(entry, Happened) for entry in group),
-        )
-        for group in by_scope.values()
-    ]
+    return [_unit(group, children) for group in by_scope.values()]
+
+
+def _unit(group: Sequence[Answered], children: Mapping[str, Part]) -> Unit:
+    places = [place_of(entry.call) for entry in group] if children else []
+    inside = [children[place] for place in places if place in children]
+    used = [entry.usage for entry in group if not isinstance(entry, Streamed)]
+    return Unit(
+        seconds=max(UNIT_S_MIN, worked_s(group)),
+        usd=math.fsum(each.usd for each in used if each is not None and each.usd is not None)
+        + math.fsum(part.usd for part in inside),
+        is_effect=any(isinstance(entry, Happened) for entry in group)
+        or any(part.is_effect for part in inside),
+    )
 
 
 def _causes(found: Sequence[Episode], exposed_s: float) -> Iterator[Cause]:
@@ -281,6 +315,11 @@ def _causes(found: Sequence[Episode], exposed_s: float) -> Iterator[Cause]:
             detect_s=_mean((each.parts["detect"] for each in group if each.parts), 0.0),
             p_recovered=0.0 if scope is Scope.POISON else p_recovered,
         )
+
+
+def _seen_runs(runs: Sequence[Seen]) -> str:
+    children = sum(run.is_child for run in runs)
+    return _counted(len(runs), "run") + f" ({children} of them children)" * bool(children)
 
 
 def _counted(count: int, noun: str) -> str:

@@ -153,7 +153,7 @@ def _overhead(ended: Sequence[Facts], targets: Targets) -> Measured:
 
     At most it is all the time between calls, which counts the agent's own code; that can show the
     promise kept. At least it is what checkpoints measured of themselves, against all of the runs'
-    time, waits and outages too; that can show it broken.
+    time, outages too; that can show it broken.
     """
     found = overhead([(run.between_s, run.worked_s) for run in ended if run.worked_s], targets)
     blocked_s = math.fsum(save.blocked_s for run in ended for save in run.saves)
@@ -171,7 +171,7 @@ def _overhead(ended: Sequence[Facts], targets: Targets) -> Measured:
 def _up_s(run: Facts, failures: Sequence[Episode], now: float) -> float:
     """How long a run took; if it is still down, until now."""
     is_down = any(_is_down(run, each) for each in failures)
-    return max(run.time_s, now - run.began) if is_down else run.time_s
+    return max(run.time_s, run.until_s(now)) if is_down else run.time_s
 
 
 def _budget(

@@ -15,6 +15,7 @@ from holdfast.testing.fakes import ManualClock
 def seen(gaps_s: list[float], blocked_s: list[float]) -> Seen:
     return Seen(
         is_fork=False,
+        is_child=False,
         is_finished=True,
         units=[],
         calls=1 + len(gaps_s),

@@ -15,13 +15,14 @@ from holdfast.cli.options import AsJson, Output, StorePath, closing, settings
 from holdfast.cli.output import emit, is_terminal, put
 from holdfast.cli.stores import find_run, opened
 from holdfast.cli.text import plural
+from holdfast.cli.windows import Said, window_said
 from holdfast.clock import SystemClock
 from holdfast.engine.inbox import Inbox
 from holdfast.errors import UsageError
-from holdfast.model.limits import dollars, seconds
+from holdfast.model.limits import dollars
 from holdfast.model.prices import Prices
 from holdfast.report.cost import cost_of, growth_of
-from holdfast.report.facts import Facts, Window, facts_of
+from holdfast.report.facts import Facts, facts_of
 from holdfast.report.metrics import Verdict
 from holdfast.report.prometheus import exposition
 from holdfast.report.roi import Assumed, promised_usd_per_hour, returned
@@ -37,6 +38,7 @@ report = typer.Typer(
         (
             "holdfast report sla --since 30d",
             "holdfast report sla --since 60d --until 30d",
+            "holdfast report sla --since 2026-11-01 --until 2026-12-01",
             "holdfast report cost --run run-42",
             "holdfast report roi -o json",
             "holdfast report metrics",
@@ -50,11 +52,12 @@ report = typer.Typer(
 
 RunId = Annotated[str | None, typer.Option("--run", metavar="ID", help="One run only.")]
 Since = Annotated[
-    str | None, typer.Option(metavar="AGE", help="Runs of the last 30d, 12h, 5m only.")
+    str | None,
+    typer.Option(metavar="WHEN", help="Runs of the last 30d, 12h, 5m only, or since a date."),
 ]
 Until = Annotated[
     str | None,
-    typer.Option(metavar="AGE", help="Only those that ended 30d, 12h, 5m ago or before."),
+    typer.Option(metavar="WHEN", help="Only those that ended 30d ago or before, or by a date."),
 ]
 Watch = Annotated[bool, typer.Option("--watch", help="Show it again and again until Ctrl-C.")]
 Hourly = Annotated[
@@ -81,22 +84,6 @@ class Asked:
     store_bytes: int
     now: float
     prices: Prices
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Ages:
-    """A window as people say it: how long ago it began and ended."""
-
-    since_s: float | None
-    until_s: float | None
-
-    def before(self, now: float) -> Window:
-        """The same in seconds since the epoch."""
-        since_s, until_s = self.since_s, self.until_s
-        return Window(
-            since=None if since_s is None else now - since_s,
-            until=None if until_s is None else now - until_s,
-        )
 
 
 @report.command(
@@ -247,7 +234,7 @@ def roi(
 def metrics(*, since: Since = None, until: Until = None, store: StorePath = None) -> None:
     """Print the metrics of the store in Prometheus' text format."""
     config = settings(store)
-    asked = _asked(config, None, _ages(since, until))
+    asked = _asked(config, None, _window(since, until))
     kept, used = keep(asked.facts, asked.now), cost_of(asked.facts, asked.prices)
     with opened(config.store) as found:
         waiting = sum(item.state == "open" for item in Inbox(found, SystemClock()).items())
@@ -270,7 +257,7 @@ def spans(
 
     from holdfast.report.spans import Trace  # noqa: PLC0415 as above
 
-    config, ages = settings(store), _ages(since, until)
+    config, said = settings(store), _window(since, until)
     if isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
         msg = (
             "no OpenTelemetry SDK is set up in this process, so spans would go nowhere; start it "
@@ -278,7 +265,7 @@ def spans(
         )
         raise UsageError(msg)
     tracer = trace.get_tracer("holdfast", VERSION)
-    window = ages.before(SystemClock().now())
+    window = said.before(SystemClock().now())
     with opened(config.store) as found:
         only = None if run is None else find_run(found.reader, run, config.store).body.id
         chosen = [
@@ -300,43 +287,29 @@ def _report(
 ) -> int:
     store, output, as_json = with_
     config = settings(store, output, as_json=as_json)
-    ages = _ages(*said)
+    window = _window(*said)
     if watch:
         if not is_terminal() or config.output != "table":
             raise UsageError("--watch shows tables on a terminal; leave out -o, or --watch")
         from holdfast.cli import terminal  # noqa: PLC0415 rich is slow to load
 
-        terminal.watch(lambda: made(_asked(config, run, ages)).grids, SystemClock())
-    told = made(_asked(config, run, ages))
+        terminal.watch(lambda: made(_asked(config, run, window)).grids, SystemClock())
+    told = made(_asked(config, run, window))
     emit(config.output, document=told.document, lines=told.lines, grids=told.grids)
     return told.status
 
 
-def _asked(config: Config, run: str | None, ages: Ages) -> Asked:
+def _asked(config: Config, run: str | None, said: Said) -> Asked:
     now, path = SystemClock().now(), config.store
     with opened(path) as found:
         only = None if run is None else find_run(found.reader, run, path).body.id
-        facts = list(facts_of(found, window=ages.before(now), only=only))
+        facts = list(facts_of(found, window=said.before(now), only=only))
         size = sizes(found).bytes
     return Asked(facts=facts, store_bytes=size, now=now, prices=config.prices)
 
 
-def _ages(since: str | None, until: str | None) -> Ages:
-    found = Ages(since_s=_age("--since", since), until_s=_age("--until", until))
-    if found.since_s is not None and found.until_s is not None and found.since_s <= found.until_s:
-        msg = (
-            f"--since {since} --until {until} leaves no time between them; --since is the longer "
-            "ago: --since 60d --until 30d"
-        )
-        raise UsageError(msg)
-    return found
-
-
-def _age(name: str, text: str | None) -> float | None:
-    try:
-        return None if text is None else seconds(text)
-    except ValueError as error:
-        raise UsageError(f"{name}: {error}") from None
+def _window(since: str | None, until: str | None) -> Said:
+    return window_said(since, until, SystemClock().now())
 
 
 def _dollars(name: str, text: str | None) -> float | None:

@@ -12,6 +12,11 @@ def is_known(case: Case) -> bool:
     return case.saving.continues and any(_parts(unit, case) > 1 for unit in case.units)
 
 
+def records(case: Case) -> int:
+    """How many units the work has where tokens are recorded as they arrive."""
+    return sum(_parts(unit, case) for unit in case.units)
+
+
 def off(case: Case) -> list[str]:
     """The ways to save that are not ranked, each with what is missing for it."""
     saving, found = case.saving, []
