@@ -13,6 +13,25 @@ from holdfast.store.open import open_store
 from holdfast.store.writer import create
 from tests.cli.kit import Shop, on_terminal, wait_for
 
+LATE = """
+import asyncio
+import holdfast
+
+
+@holdfast.agent
+async def dozer(run):
+    await asyncio.sleep(30)
+
+
+@holdfast.agent
+async def impatient(run):
+    try:
+        async with asyncio.timeout(0.05):
+            await run.child(dozer, id="child")
+    except TimeoutError:
+        return "without it"
+"""
+
 
 def test_an_interrupted_run_goes_on_without_asking_anything_twice(history: Shop) -> None:
     done = history("restart", "killed", "--app", "shop")
@@ -213,6 +232,15 @@ class TestAll:
         assert 0 == done.status
         assert ["killed", "shop:sleeper", "finished"] == done.out.splitlines()[1].split()
         assert (0, "nothing to restart\n") == (nothing.status, nothing.out)
+
+    def test_a_child_that_its_parent_gave_up_is_none_of_them(self, shop: Shop) -> None:
+        shop.put("late.py", LATE)
+        shop("run", "late:impatient", "--id", "parent")
+
+        done = shop("restart", "--all", "--app", "late")
+
+        assert (0, "nothing to restart\n") == (done.status, done.out)
+        assert "interrupted" == shop("show", "child", "--json").data["run"]["status"]
 
     def test_a_dry_run_names_them(self, history: Shop) -> None:
         before = _rows(history)

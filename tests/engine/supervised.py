@@ -1,5 +1,6 @@
 """Agents that a child imports; what they ask of the world goes to a file in `place`."""
 
+import asyncio
 import os
 import signal
 import time
@@ -280,3 +281,18 @@ def ringleader(run: holdfast.Run, place: str) -> str:
 def hurried(_run: holdfast.Run, place: str) -> None:
     think(place, 0)
     raise ConnectionResetError("the line is down")
+
+
+@holdfast.agent
+async def dozer(_run: holdfast.Run) -> None:
+    await asyncio.sleep(30)
+
+
+@holdfast.agent
+async def impatient(run: holdfast.Run) -> str:
+    try:
+        async with asyncio.timeout(0.05):
+            await run.child(dozer, id="given up")
+    except TimeoutError:
+        return "without it"
+    return "with it"

@@ -623,3 +623,54 @@ def test_children_of_children_have_ids_that_fit_however_deep_they_are(stage: Sta
         known = [run.id for run in store.runs()]
     assert 31 == len(set(known))
     assert max(map(len, known)) <= RUN_ID_CHARS_MAX
+
+
+@pytest.mark.parametrize("dies_at", [None, "turn 1"])
+def test_what_a_child_changes_is_its_own_killed_or_not(
+    stage: Stage, world: World, dies_at: str | None
+) -> None:
+    @holdfast.step
+    def ask(what: str) -> str:
+        return world.ask(what)
+
+    @holdfast.agent
+    def kid(run: holdfast.Run, words: list[str]) -> int:  # noqa: ARG001 an agent takes one
+        words.append("its own")
+        return len(words)
+
+    @holdfast.agent
+    def parent(run: holdfast.Run) -> list[object]:
+        run.state["words"], counts = ["first"], []
+        for turn in run.turns():
+            counts.append(run.child(kid, run.state["words"]))
+            ask(f"turn {turn}")
+            if turn == 1:
+                break
+        return [holdfast.plain(run.state["words"]), counts[-1]]
+
+    world.dies_at = dies_at
+    if dies_at is not None:
+        stage.die(parent)
+        world.dies_at = None
+
+    assert [["first"], 2] == stage.live(parent)
+
+
+def test_a_child_that_changed_what_it_was_given_is_restarted_in_place(stage: Stage) -> None:
+    lives: list[int] = []
+
+    @holdfast.agent
+    def kid(run: holdfast.Run, words: list[str]) -> int:  # noqa: ARG001 an agent takes one
+        words.append("its own")
+        lives.append(len(words))
+        if len(lives) == 1:
+            msg = "the line is down"
+            raise ConnectionError(msg)
+        return len(words)
+
+    @holdfast.agent
+    def parent(run: holdfast.Run) -> int:
+        return int(run.child(kid, ["first"]))
+
+    assert 2 == stage.live(parent)
+    assert [2, 2] == lives

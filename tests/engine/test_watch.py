@@ -1,5 +1,6 @@
 """A watch over a store: what it takes up again, when, and what it says of it."""
 
+import asyncio
 import contextlib
 import importlib
 import os
@@ -210,3 +211,14 @@ def test_a_watch_that_cannot_start_a_process_tries_again_later(
         await_(lambda: store.get(RUN).status is holdfast.Status.FINISHED)
 
     assert 1 == told.count("error")
+
+
+def test_a_child_whose_parent_finished_without_it_is_left_as_it_is(
+    stage: Stage, agents: ModuleType
+) -> None:
+    with stage.open() as store:
+        assert "without it" == asyncio.run(store.arun(agents.impatient, id=RUN))
+
+    with stage.open() as store:
+        assert {} == store.watch(once=True)
+    assert holdfast.Status.RUNNING is stage.info("given up").status

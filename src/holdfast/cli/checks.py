@@ -149,8 +149,12 @@ def _store(config: Config, clock: Clock) -> Iterator[Check]:
 
 def _runs(found: Opened, runs: list[Run]) -> Iterator[Check]:
     doubtful = sum(run.body.status is Status.IN_DOUBT for run in runs)
+    over = {run.body.id for run in runs if run.body.status is Status.FINISHED}
     left = sum(
-        run.body.status is Status.RUNNING and not found.leases.is_held(run.row.no) for run in runs
+        run.body.status is Status.RUNNING
+        and not found.leases.is_held(run.row.no)
+        and not (run.body.origin and run.body.origin.is_child and run.body.origin.run in over)
+        for run in runs
     )
     more = f"the newest {RUNS_LOOKED_AT} looked at" if len(runs) == RUNS_LOOKED_AT else "all"
     yield Check(name="runs", verdict=OK, found=f"{plural(len(runs), 'run')} ({more})")

@@ -1,6 +1,6 @@
 """Restarting runs for an operator: one with its plan, or all that need it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -122,10 +122,12 @@ def restart_all(config: Config, *, is_failed_too: bool, is_dry_run: bool) -> int
     rows: list[dict[str, object]] = []
     with open_store(config.store, must_exist=True, **config.saving) as store:
         asking = {item.run for item in store.inbox() if item.state == "open"}
+        known = {info.id: info for info in store.runs(limit=RUNS_MAX)[::-1]}
         waiting = [
             info
-            for info in store.runs(limit=RUNS_MAX)[::-1]
+            for info in known.values()
             if _is_due(info, is_failed_too)
+            and not _is_given_up(info, known)
             and not (info.status is Status.WAITING and info.id in asking)
         ]
         modules = apps.load(config.app)
@@ -150,6 +152,12 @@ def _is_due(info: RunInfo, is_failed_too: bool) -> bool:  # noqa: FBT001 private
     if info.status in {Status.FAILED, Status.DIVERGED}:
         return is_failed_too
     return info.is_interrupted or info.status in {Status.IN_DOUBT, Status.WAITING}
+
+
+def _is_given_up(info: RunInfo, known: Mapping[str, RunInfo]) -> bool:
+    """Whether it is a child whose parent came to its end without it."""
+    parent = known.get(info.origin.run) if info.origin and info.origin.is_child else None
+    return parent is not None and parent.status is Status.FINISHED
 
 
 def _try(store: Store, config: Config, info: RunInfo, modules: frozenset[str]) -> dict[str, object]:

@@ -44,6 +44,7 @@ from holdfast.model.ids import RUN_ID_CHARS_MAX, branch_of, point_id
 from holdfast.model.journal import Asked, Call, Raised, Spawned
 from holdfast.model.run import Origin
 from holdfast.ondemand import OnDemand
+from holdfast.store.codec import values
 
 if TYPE_CHECKING:
     import asyncio
@@ -311,11 +312,18 @@ def _failed(each: _Child, order: Order, error: HoldfastError, took_s: float) -> 
 
 def _bare(host: Host, order: Order) -> Any:  # noqa: ANN401 the agent's own result
     """Carry a child out as if nothing were around it."""
-    return _outside().run(host.carry_out, order)
+    return _outside().run(host.carry_out, _own(order))
 
 
 async def _abare(host: Host, order: Order) -> Any:  # noqa: ANN401 the agent's own result
-    return await asyncio.create_task(host.acarry_out(order), context=_outside())
+    return await asyncio.create_task(host.acarry_out(_own(order)), context=_outside())
+
+
+def _own(order: Order) -> Order:
+    """With copies of what it gives: what a child changes is its own, as it is after a restart."""
+    given = [list(order.args), dict(order.kwargs)]
+    copied: Any = values.decode(values.encode(given, path="arguments of the run"))
+    return replace(order, args=tuple(copied[0]), kwargs=copied[1])
 
 
 CARRIES = (_bare, _abare)

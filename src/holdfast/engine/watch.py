@@ -137,8 +137,8 @@ class Watcher:
             is_known = is_known or self._put_off.is_waiting(id_)
         if is_known or self._opened.leases.is_held(run.row.no):
             return False
-        if self._has_parent_at_work(run):
-            return False  # Its parent goes on with it.
+        if self._is_left_to_parent(run):
+            return False
         if run.body.status is Status.WAITING:
             return still_waiting(self._opened, run, self._clock.now()) is None
         if run.body.status is Status.FAILED:
@@ -157,12 +157,14 @@ class Watcher:
             self._left_alone[run.body.id] = run.row.epoch
         return False
 
-    def _has_parent_at_work(self, run: StoredRun) -> bool:
+    def _is_left_to_parent(self, run: StoredRun) -> bool:
+        """Whether its parent goes on with it, or came to its end without it."""
         origin = run.body.origin
         if origin is None or not origin.is_child:
             return False
         parent = left_of(self._opened.reader, origin.run)
-        return parent is not None and parent.body.status in (Status.RUNNING, Status.WAITING)
+        theirs = (Status.RUNNING, Status.WAITING, Status.FINISHED)
+        return parent is not None and parent.body.status in theirs
 
     def _busy(self) -> bool:
         with self._lock:
