@@ -244,6 +244,45 @@ def test_a_key_of_a_class_that_is_no_longer_known_and_was_deleted_is_missed_by_n
     assert ["cache", "notes"] == stage.live(caching(world, put))[0]
 
 
+EDITS: dict[str, Callable[[holdfast.Store], object]] = {
+    "a fork with another value": lambda store: store.fork(
+        RUN, at=1, new_id="edited", state={"notes": ["edited"]}
+    ),
+    "a rollback": lambda store: store.plan_rollback(RUN, to=0).apply(),
+    "a rollback of another section": lambda store: store.plan_rollback(
+        RUN, to=0, only=["notes"]
+    ).apply(),
+}
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_whoever_does_not_know_a_section_leaves_it_as_it_is(
+    stage: Stage, world: World, edit: str
+) -> None:
+    @holdfast.register(name="tests.Page")
+    @dataclasses.dataclass
+    class Page:
+        n: int
+
+    def put(run: holdfast.Run, turn: int) -> None:
+        run.state.setdefault("cache", {})[turn] = Page(turn)
+
+    world.dies_at = "ask 2"
+    stage.die(caching(world, put, optional=["cache"]))
+    holdfast.register(Page, name="tests.Page", version=2)
+    with stage.open() as store:
+        EDITS[edit](store)
+        changed = store.runs()[0].id
+        without = store.restore(changed)
+        holdfast.register(Page, name="tests.Page")
+        cache = store.restore(changed)[1]["cache"]
+
+    assert ["cache"] == list(without[0].degraded)
+    assert "cache" not in without[1]
+    assert Page(0) == cache[0]
+    assert (2 if "of another" in edit or "fork" in edit else 1) == len(cache)
+
+
 def remembering(world: World, *, optional: bool) -> Any:
     @holdfast.agent
     def agent(run: holdfast.Run) -> Any:

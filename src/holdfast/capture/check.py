@@ -5,8 +5,11 @@ from typing import Any
 
 from holdfast import errors
 from holdfast.capture.fixed import Value
+from holdfast.capture.leaves import changeable
 from holdfast.capture.live import LiveLift
-from holdfast.capture.node import KINDS, Node, Tracker, entries, step
+from holdfast.capture.lower import preorder
+from holdfast.capture.node import KINDS, Node, Tracker, entries, step, where
+from holdfast.capture.shadow import mutable_in
 from holdfast.store.chunks import Chunks
 from holdfast.store.codec import values
 
@@ -45,10 +48,14 @@ class Mirror:
 
     def _compare(self, live: Node, before: list[bytes]) -> None:
         place = first_difference(live, self._root)
-        if place is not None:
+        try:
+            if place is not None:
+                raise errors.ChangedOutside(place, "around its methods")
+            refuse_shared(live)
+        except errors.HoldfastError:
             if before:
                 self.follow(before)
-            raise errors.ChangedOutside(place, "around its methods")
+            raise
 
 
 def _no_answer(source: object) -> object:
@@ -78,6 +85,22 @@ def first_difference(live: Value, saved: Value) -> str | None:
             return path
         stack.extend((a[1], b[1], path + step(a[0])) for a, b in reversed(pairs))
     return None
+
+
+def refuse_shared(live: Node) -> None:
+    """Raise `NotStorable` where two leaves share what may change: each is saved by itself."""
+    owners: dict[int, tuple[object, str]] = {}
+    for node in preorder(live):
+        for place, leaf in changeable(node):
+            path = where(node) + step(place)
+            for part in mutable_in(leaf):
+                owner, other = owners.setdefault(id(part), (leaf, path))
+                if owner is not leaf:
+                    why = (
+                        f"a {type(part).__name__} in it stands in {other} too, and a restart would "
+                        "make two of it; give one of the places a copy"
+                    )
+                    raise errors.NotStorable(path, type(leaf).__name__, why)
 
 
 def _is_same_leaf(ours: object, theirs: object) -> bool:

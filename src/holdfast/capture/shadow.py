@@ -5,7 +5,7 @@ as long as each part holds the very same objects, in the same order, and those t
 cannot change in place. Of other leaves nothing is remembered: they are encoded every time.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from collections.abc import Set as AbstractSet
 from hashlib import sha256
 from operator import is_
@@ -67,6 +67,20 @@ def shadow_of(leaf: object) -> Shadow | None:
         seen.add(id(part))
         stack += held
     return Shadow(parts)
+
+
+def mutable_in(leaf: object) -> Iterator[object]:
+    """Give a leaf and what in it may change in place, as far as it is stored in parts."""
+    seen: set[int] = set()
+    stack = [leaf]
+    while stack:
+        part = stack.pop()
+        holds = None if is_fixed(part) or id(part) in seen else _holds(type(part))
+        if holds is not None:
+            seen.add(id(part))
+            stack += holds(part)
+            if type(part) is not tuple:
+                yield part
 
 
 def _holds(kind: type) -> Holds | None:

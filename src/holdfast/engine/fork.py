@@ -10,7 +10,7 @@ from holdfast.capture.paths import parse, put
 from holdfast.clock import Clock
 from holdfast.engine.outcomes import ELSEWHERE
 from holdfast.engine.points import Points
-from holdfast.engine.restore import PrunedAway, is_there, place_of, rows_at, state_at
+from holdfast.engine.restore import PrunedAway, edited_at, is_there, place_of
 from holdfast.errors import UnknownCheckpoint, UsageError
 from holdfast.model.branches import Forked, Settled
 from holdfast.model.ids import Point, branch_of, point_id
@@ -195,8 +195,7 @@ def edited(opened: Opened, cut: Cut, edits: Mapping[str, object]) -> bytes | Non
         msg = "the state can be changed at the end of a turn only; name one, such as run-42@7"
         raise UsageError(msg)
     _refuse_odd(edits)
-    state = state_at(opened.reader, rows_at(opened.reader, cut.point))
-    assert state is not None
+    state = edited_at(opened.reader, cut.point)
     for path, value in edits.items():
         put(state.root, parse(path), value)
     return state.delta()

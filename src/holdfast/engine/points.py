@@ -145,9 +145,14 @@ class Points:
 
     def diff(self, before: str, after: str) -> list[Change]:
         """What is different from one point to another."""
-        old, new = self.restore(before)[1], self.restore(after)[1]
+        return self.compare(before, after)[0]
+
+    def compare(self, before: str, after: str) -> tuple[list[Change], list[str]]:
+        """The same, and what was not compared because a point came back without it."""
+        (first, old), (second, new) = self.restore(before), self.restore(after)
         with guarded(Guard(cuts=False)):
-            return diff(old, new)
+            changes = diff(old, new)
+        return changes, sorted({*first.degraded.values(), *second.degraded.values()})
 
     def _run_of(self, name: str) -> Run | None:
         """The run that the name of a point begins with."""

@@ -59,6 +59,19 @@ def state_at(
     return None if found is None else _build(found)
 
 
+def edited_at(reader: Reader, point: Point) -> State:
+    """The state at the end of a turn, to be changed there by whoever knows only parts of it.
+
+    A section that cannot be read here, and may be missing, is not in it and stays as it is: its
+    absence is no change.
+    """
+    state = state_at(reader, rows_at(reader, point))
+    assert state is not None, "a turn has ended there"
+    if state.lost:
+        state.delta()
+    return state
+
+
 def held_at(
     reader: Reader, rows: Sequence[Placed], point: Point
 ) -> tuple[dict[Any, Any], dict[Any, HoldfastError]]:

@@ -15,7 +15,7 @@ from holdfast.engine.launch import Launcher
 from holdfast.engine.losses import Loss, forks_on, losses, named
 from holdfast.engine.plan import RollbackPlan, Said, unfinished
 from holdfast.engine.points import Points
-from holdfast.engine.restore import rows_at, state_at
+from holdfast.engine.restore import edited_at
 from holdfast.engine.retake import Retakes
 from holdfast.engine.returning import go_back
 from holdfast.engine.takeback import TakeBack
@@ -256,8 +256,7 @@ class Rollbacks:
         """The note, and sections that go back, as a change of the state at the end of a turn."""
         if rolled.turn < 0:
             return None
-        state = state_at(self._reader, rows_at(self._reader, (rolled.to, rolled.index)))
-        assert state is not None
+        state = edited_at(self._reader, (rolled.to, rolled.index))
         if rolled.only is not None:
             older = self._points.state((rolled.source, rolled.source_index))
             for name in rolled.only:

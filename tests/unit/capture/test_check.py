@@ -1,3 +1,4 @@
+import dataclasses
 import heapq
 from collections.abc import Callable
 from typing import Any
@@ -7,6 +8,7 @@ import pytest
 from holdfast import errors
 from holdfast.capture.state import State
 from holdfast.capture.tracked import track
+from holdfast.store.codec import values
 
 BYPASSES: dict[str, Callable[[Any], object]] = {
     "heappush": lambda root: heapq.heappush(root["heap"], 0),
@@ -35,6 +37,42 @@ def test_a_plain_dict_put_in_around_the_methods_stops_a_base() -> None:
 
     with pytest.raises(errors.ChangedOutside, match=r'state\["list"\]'):
         state.base()
+
+
+@values.register(name="tests.Plan")
+@dataclasses.dataclass
+class Plan:
+    tasks: list[Any]
+
+
+SHARED: dict[str, Callable[[list[Any]], dict[str, Any]]] = {
+    "in two objects": lambda one: {"a": Plan(one), "b": [Plan(one)]},
+    "in a tuple": lambda one: {"a": Plan(one), "b": (one,)},
+    "an object in another": lambda one: {"a": (plan := Plan(one)), "b": Plan([plan])},
+}
+
+
+@pytest.mark.parametrize("made", SHARED.values(), ids=SHARED)
+def test_checking_finds_what_two_values_share_since_a_restart_would_make_two_of_it(
+    made: Callable[[list[Any]], dict[str, Any]],
+) -> None:
+    state = State(check=True)
+    state.base()
+    state.root.update(made([1]))
+
+    with pytest.raises(errors.NotStorable, match=r'state\["b"\].* stands in state\["a"\] too'):
+        state.delta()
+    state.root["b"] = Plan([1])
+    assert state.delta() is not None
+
+
+def test_checking_lets_one_object_stand_in_two_places_and_share_what_cannot_change() -> None:
+    state = State(check=True)
+    state.base()
+    plan, word = Plan([(1, "kelp")]), ("kelp", frozenset({1}))
+    state.root.update(a=plan, b=[plan], c=Plan([word]), d=(word, [2]))
+
+    assert state.delta() is not None
 
 
 def test_checking_goes_on_after_an_error() -> None:

@@ -10,7 +10,7 @@ from holdfast.capture.diff import Change
 from holdfast.cli import apps
 from holdfast.cli.grid import Grid
 from holdfast.cli.options import Apps, AsJson, Output, StorePath, closing, settings
-from holdfast.cli.output import emit
+from holdfast.cli.output import emit, tell
 from holdfast.cli.points import full_name
 from holdfast.cli.stores import opened
 from holdfast.cli.text import apart, short
@@ -49,7 +49,9 @@ def diff(
     config = settings(store, output, app, as_json=as_json)
     apps.load(config.app)
     with opened(config.store) as found:
-        names, changes = steadily(lambda: _changes(found, config.store, (before, after)))
+        names, (changes, notes) = steadily(lambda: _changes(found, config.store, (before, after)))
+    for note in notes:
+        tell(f"degraded: {note}")
     rows = [(change.kind, change.path, *_sides(change)) for change in changes]
     emit(
         config.output,
@@ -61,9 +63,9 @@ def diff(
 
 def _changes(
     found: Opened, path: Path, said: tuple[str, str]
-) -> tuple[tuple[str, str], list[Change]]:
+) -> tuple[tuple[str, str], tuple[list[Change], list[str]]]:
     first, second = (full_name(found.reader, text, path) for text in said)
-    return (first, second), Points(found.reader, path).diff(first, second)
+    return (first, second), Points(found.reader, path).compare(first, second)
 
 
 def _sides(change: Change) -> tuple[str, str]:
