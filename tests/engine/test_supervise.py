@@ -75,6 +75,12 @@ def test_a_process_with_thousands_of_open_files_can_supervise(
     assert [0, 1, 2, 3, 4] == result
 
 
+def test_a_process_that_the_agent_forks_ends_on_sigterm_as_ever(
+    stage: Stage, agents: ModuleType
+) -> None:
+    assert -signal.SIGTERM == supervise(stage, agents.forker, spare=False)
+
+
 def test_the_budget_is_for_all_recoveries_of_a_run_however_far_it_gets_between_them(
     stage: Stage, agents: ModuleType, tmp_path: Path
 ) -> None:
