@@ -11,6 +11,22 @@ import pytest
 
 from tests.cli.kit import Shop, wait_for
 
+FORKER = """
+import os
+import signal
+
+import holdfast
+
+
+@holdfast.agent
+def forker(run):
+    pid = os.fork()
+    if pid == 0:
+        os.kill(os.getpid(), signal.SIGTERM)
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+"""
+
 
 def test_the_result_goes_to_stdout_as_json_and_nothing_else_is_printed(shop: Shop) -> None:
     done = shop("run", "shop:trader", "--id", "r", "--input", '{"symbol": "KELP", "rounds": 1}')
@@ -322,6 +338,14 @@ def test_sigterm_counts_where_ctrl_c_is_ignored(shop: Shop) -> None:
 
     assert 143 == child.returncode
     assert "holdfast restart s --app shop" in err
+
+
+def test_a_process_that_the_agent_forks_ends_on_sigterm_as_ever(shop: Shop) -> None:
+    shop.put("pool.py", FORKER)
+
+    done = shop("run", "pool:forker", "--id", "r")
+
+    assert (f"{-signal.SIGTERM}\n", "") == (done.out, done.err)
 
 
 def test_a_run_that_another_process_works_on_is_left_alone(shop: Shop) -> None:

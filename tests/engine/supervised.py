@@ -88,6 +88,17 @@ def flaky(run: holdfast.Run, place: str, times: int) -> str:
 
 
 @holdfast.agent
+def forker(_run: holdfast.Run) -> int:
+    """How a worker ends that is told to, and ignores Ctrl-C as workers of pools do."""
+    pid = os.fork()
+    if pid == 0:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        os.kill(os.getpid(), signal.SIGTERM)
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+@holdfast.agent
 def buggy(run: holdfast.Run, place: str) -> str:
     for turn in run.turns():
         think(place, turn)

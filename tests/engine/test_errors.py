@@ -30,6 +30,13 @@ class Unknown(Exception):
     """An error that nobody named."""
 
 
+class Speechless(Exception):
+    """An error whose text cannot be made, as of a request that had no response."""
+
+    def __str__(self) -> str:
+        return str(self.response)  # type: ignore[attr-defined]  # the mistake
+
+
 def caught_twice(
     stage: Stage, world: World, error: Exception, raises: tuple[type[Exception], ...] = ()
 ) -> tuple[Exception, Exception]:
@@ -66,6 +73,7 @@ def caught_twice(
         (ValueError("bad", 3), ()),
         (KeyError("k"), ()),
         (TimeoutError(), ()),
+        (StopIteration(7), ()),
         (FileNotFoundError(2, "no such file"), ()),
         (UnicodeDecodeError("utf-8", b"\xff", 0, 1, "why"), ()),
         (Refused(402, "declined"), (Refused,)),
@@ -157,6 +165,37 @@ def test_an_error_with_a_constructor_of_its_own_keeps_class_and_arguments(
     assert 500 == again.status
     assert ["noted"] == again.__notes__
     assert not hasattr(again, "client")
+
+
+def test_an_error_whose_text_cannot_be_made_is_caught_as_itself(stage: Stage, world: World) -> None:
+    found = caught_twice(stage, world, Speechless("bad"), (Speechless,))
+
+    assert [(Speechless, ("bad",))] * 2 == [(type(each), each.args) for each in found]
+
+
+def test_an_error_whose_text_cannot_be_made_ends_the_run_as_itself(stage: Stage) -> None:
+    @holdfast.agent
+    def agent(run: holdfast.Run) -> None:
+        raise Speechless
+
+    with pytest.raises(holdfast.RunFailed, match="Speechless"):
+        stage.live(agent)
+
+    with stage.open() as store:
+        assert ("failed", "Speechless") == (store.get(RUN).status, store.get(RUN).error[:10])
+
+
+def test_an_effect_whose_error_has_no_text_is_in_doubt(stage: Stage) -> None:
+    @holdfast.effect
+    def pay() -> None:
+        raise Speechless
+
+    @holdfast.agent
+    def agent(run: holdfast.Run) -> None:
+        pay()
+
+    with pytest.raises(holdfast.InDoubt, match="the call raised Speechless"):
+        stage.live(agent)
 
 
 def test_an_error_that_ended_the_run_is_asked_again(stage: Stage, world: World) -> None:

@@ -1,6 +1,9 @@
 """A run kept alive in a child process: it dies, fails or hangs, goes on, or asks a person."""
 
+import contextlib
 import importlib
+import os
+import resource
 import signal
 import subprocess
 import sys
@@ -54,6 +57,28 @@ def test_a_run_whose_process_is_killed_goes_on(
     assert [0, 1, 2, 3, 4] == result
     assert [f"think {turn}" for turn in range(5)] == asked(tmp_path)
     assert [("supervise", "crash", "restart")] * 2 == decisions(stage)
+
+
+def test_a_process_with_thousands_of_open_files_can_supervise(
+    stage: Stage, agents: ModuleType, tmp_path: Path
+) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(4096, hard)), hard))
+    try:
+        with contextlib.ExitStack() as files:
+            for _ in range(1100):
+                files.enter_context(Path(os.devnull).open())
+            result = supervise(stage, agents.mortal, str(tmp_path), [], spare=False)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+    assert [0, 1, 2, 3, 4] == result
+
+
+def test_a_process_that_the_agent_forks_ends_on_sigterm_as_ever(
+    stage: Stage, agents: ModuleType
+) -> None:
+    assert -signal.SIGTERM == supervise(stage, agents.forker, spare=False)
 
 
 def test_the_budget_is_for_all_recoveries_of_a_run_however_far_it_gets_between_them(

@@ -4,6 +4,7 @@
 import asyncio
 import contextlib
 import dataclasses
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -111,3 +112,39 @@ def test_an_ordinary_list_that_another_task_changes_is_named_with_what_to_do(
     assert "its argument notes (or a thread or task beside it did: give the call a copy then)" in (
         str(group.exceptions[0])
     )
+
+
+def forgetful(world: World) -> holdfast.Agent[..., Any]:
+    """An agent with a task that nobody awaits, and a generator that is left on the way."""
+
+    @holdfast.step
+    async def ask(what: str) -> str:
+        return world.ask(what)
+
+    async def answers(turn: int) -> AsyncIterator[str]:
+        try:
+            yield await ask(f"item {turn}")
+        finally:
+            await ask(f"end {turn}")
+
+    @holdfast.agent
+    async def agent(run: holdfast.Run) -> int:
+        async for turn in run.turns():
+            beside = asyncio.create_task(ask(f"beside {turn}"))
+            async for _ in answers(turn):
+                break
+            await ask(f"own {turn}")
+            if turn == 1:
+                return beside.cancelling()
+        raise AssertionError
+
+    return agent
+
+
+def test_tasks_that_nobody_awaits_ask_for_their_answers_before_their_turn_ends(
+    stage: Stage, world: World
+) -> None:
+    points = list(moments(stage, forgetful(world), outside=lambda: len(world.asked)))
+
+    for name, then, _ in points:
+        assert 0 == then.live(forgetful(World())), name

@@ -147,6 +147,20 @@ BLIND_PROBE = """
     def adder(run):
         return pay("order-1")
 """
+OTHER_EFFECT = """
+    @holdfast.effect(probe=lambda cents: crash_world.has("pay", cents) or None)
+    def pay(cents):
+        crash_world.do("pay", cents)
+
+    @holdfast.agent
+    def adder(run):
+        total = 0
+        for turn in run.turns():
+            total += 10 + turn
+            pay(total)
+            if turn == 1:
+                return count(1)
+"""
 ASKING = """
     @holdfast.agent
     def adder(run):
@@ -246,6 +260,14 @@ def test_agents_that_survive_every_kill_pass(pytester: pytest.Pytester) -> None:
             ],
         ),
         (
+            OTHER_EFFECT,
+            [
+                "  killed  turn.begun:2, *",
+                "  found   pay(11) was done once, without the kill not at all; it is done by *pay",
+                "  so      what a turn leaves in a local or global variable is gone *",
+            ],
+        ),
+        (
             ASKING,
             [
                 "  found   Waiting: * how many? *",
@@ -269,6 +291,7 @@ def test_agents_that_survive_every_kill_pass(pytester: pytest.Pytester) -> None:
         "an effect that is not as idempotent as it says",
         "hidden randomness in an argument",
         "a probe that does not find what was done",
+        "an effect with a local for its argument",
         "a question that nobody answers",
         "an agent that fails by itself",
     ],

@@ -2,10 +2,8 @@
 
 import logging
 import shlex
-import signal
 import sys
 from collections.abc import Callable
-from types import FrameType
 from typing import TypeVar
 
 import typer
@@ -13,6 +11,7 @@ import typer
 from holdfast.cli.config import Config
 from holdfast.cli.output import tell
 from holdfast.engine.handle import Store
+from holdfast.engine.sigterm import on_sigterm
 from holdfast.errors import (
     Blocked,
     Diverged,
@@ -45,15 +44,11 @@ def carry_out(
     again = restart_command(run, config, apps)
     is_terminated = False
 
-    def on_term(_number: int, _frame: FrameType | None) -> None:
+    def on_term() -> None:
         nonlocal is_terminated
         is_terminated = True
-        # Take the road of Ctrl-C, which an event loop knows too, unless Ctrl-C is ignored here.
-        if signal.getsignal(signal.SIGINT) in (signal.SIG_IGN, signal.SIG_DFL, None):
-            raise KeyboardInterrupt
-        signal.raise_signal(signal.SIGINT)
 
-    before = signal.signal(signal.SIGTERM, on_term)
+    take_back = on_sigterm(on_term)
     try:
         return _failing(store, run, work, ended)
     except KeyboardInterrupt:
@@ -65,7 +60,7 @@ def carry_out(
             error.add_note(note)
         raise
     finally:
-        signal.signal(signal.SIGTERM, before)
+        take_back()
 
 
 def restart_command(run: str, config: Config, apps: tuple[str, ...] = ()) -> str:

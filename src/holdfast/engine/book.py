@@ -172,6 +172,15 @@ class Book:
         with self._lock:
             return any(True for _ in self._due(self._desk(scope)))
 
+    def awaits_others(self, scope: Scope) -> bool:
+        """Whether all that was not asked yet is for tasks or threads beside the agent's own."""
+        desk = self._desks.get(scope)
+        if desk is None or not desk.unused:
+            return False
+        with self._lock:
+            left = [r.call.is_side for r in desk.unused.values() if not r.is_optional]
+            return bool(left) and all(left)
+
     def late(self, call: Call) -> Diverged:
         """Recorded calls beside `call` were never asked for."""
         with self._lock:

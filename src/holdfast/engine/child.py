@@ -13,7 +13,6 @@ import os
 import signal
 import sys
 import threading
-from types import FrameType
 from typing import Any
 
 import msgspec
@@ -25,6 +24,7 @@ from holdfast.engine.errand import Errand, Go
 from holdfast.engine.handle import open as open_store
 from holdfast.engine.logs import log
 from holdfast.engine.pulse import Pulse, Told
+from holdfast.engine.sigterm import on_sigterm
 from holdfast.errors import HoldfastError, Paused, RunStopped
 from holdfast.model.ids import MAIN, SCRIPT
 from holdfast.policy.classify import classify
@@ -42,7 +42,7 @@ def main() -> int:
 
 def live(pulse: Pulse, stdin: "Lines", clock: Clock | None = None) -> int:
     """The same for a process that has these pipes, and maybe a clock of its own."""
-    signal.signal(signal.SIGTERM, _stop)
+    on_sigterm(lambda: None)
     found: Agent[..., Any] | None = None
     try:
         errand = msgspec.json.decode(stdin.read(), type=Errand)
@@ -120,11 +120,6 @@ def _own(fd: int) -> int:
     """The pipe, which ends with this process and not with one that it starts."""
     os.set_inheritable(fd, False)  # noqa: FBT003 as os takes it
     return fd
-
-
-def _stop(_number: int, _frame: FrameType | None) -> None:
-    # The road of Ctrl-C, which an event loop knows too.
-    signal.raise_signal(signal.SIGINT)
 
 
 def _await_end(stdin: Lines) -> None:

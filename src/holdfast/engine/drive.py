@@ -69,6 +69,7 @@ Recorded = Generator[Wait, Any, Any]
 def drive(recorded: Recorded) -> Any:  # noqa: ANN401 the user's own type, restored by the decorator
     """Carry a recorded call out in this thread."""
     watched: Frame | None = None
+    is_theirs = False
     try:
         wait = next(recorded)
         while True:
@@ -80,12 +81,10 @@ def drive(recorded: Recorded) -> Any:  # noqa: ANN401 the user's own type, resto
                         result = _invoke(wait)
                     case Commit():
                         wait.frame.session.writer.finish(wait.ticket)
-                    case Linger():
-                        pass  # No task waits here that could be cancelled.
-                    case Rest():
-                        with wait.frame.session.care.pulse.during(wait.wait_s):
-                            wait.frame.session.clock.sleep(wait.wait_s)
+                    case Linger() | Rest():
+                        _pause(wait)
             except BaseException as error:  # noqa: BLE001 the generator decides what it means
+                is_theirs = isinstance(error, RuntimeError)
                 wait = recorded.throw(error)
             else:
                 wait = recorded.send(result)
@@ -93,6 +92,22 @@ def drive(recorded: Recorded) -> Any:  # noqa: ANN401 the user's own type, resto
         if watched is not None:  # Said after the outcome is recorded: it happened all the same.
             watched.session.sections.capture(inside=watched.function)
         return done.value
+    except RuntimeError as error:
+        _let_through(error, is_theirs=is_theirs)
+        raise
+
+
+def _pause(wait: Linger | Rest) -> None:
+    if isinstance(wait, Rest):  # No task waits here that could be cancelled.
+        with wait.frame.session.care.pulse.during(wait.wait_s):
+            wait.frame.session.clock.sleep(wait.wait_s)
+
+
+def _let_through(error: RuntimeError, *, is_theirs: bool) -> None:
+    """Raise what the user's function did (by `next`), where no generator lets that through."""
+    stop = error.__cause__
+    if not is_theirs and isinstance(stop, StopIteration):
+        raise stop from stop.__cause__
 
 
 def _watched(frame: Frame) -> Frame | None:

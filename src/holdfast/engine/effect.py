@@ -25,6 +25,7 @@ from holdfast.errors import Blocked, InDoubt, NotDone, NotStorable
 from holdfast.model.journal import Answered, Call, Declined, Happened, Intended
 from holdfast.model.limits import Retry
 from holdfast.policy.effects import Move, next_move
+from holdfast.policy.signs import words_of
 from holdfast.store.codec import values
 from holdfast.store.codec.veil import redact
 from holdfast.store.marks import marks_of
@@ -291,7 +292,7 @@ def _settle(
                 yield Rest(deed.here, wait_s)
             return (yield from _attempt(deed, "repeat"))
         case Move.STOP:
-            raised = error and f"the call raised {type(error).__name__}: {error}"
+            raised = error and f"the call raised {type(error).__name__}: {words_of(error)}"
             raise _doubt(deed, raised or session.fence.unknown(deed.aim.key)) from error
 
 

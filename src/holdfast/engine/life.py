@@ -28,6 +28,7 @@ from holdfast.engine.judge import Supposed
 from holdfast.engine.launch import Launcher
 from holdfast.engine.line import is_loop_running
 from holdfast.engine.order import Done, Life, Order
+from holdfast.engine.others import let_others_ask
 from holdfast.engine.points import Points
 from holdfast.engine.resolve import Permit, Verdict, allow, resolve
 from holdfast.engine.rollback import Rollbacks
@@ -175,6 +176,7 @@ class Lives:
         with self._living(begun) as run:
             try:
                 value = await order.agent.fn(run, *begun.args, **begun.kwargs)
+                await let_others_ask(begun.session)
                 result, ticket = self._launcher.conclude(begun.session, value)
                 failpoint.reach("arun.ending")
                 await begun.session.writer.afinish(ticket)

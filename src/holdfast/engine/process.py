@@ -176,7 +176,7 @@ class Watch:
             attend(heard.has_begun and age_s > SPARE_AFTER_S)
             if not is_open:
                 self._child.await_end(LOOK_S)
-            elif select.select([heard], [], [], LOOK_S)[0]:
+            elif _is_ready(heard, LOOK_S):
                 is_open = heard.read(self._clock.monotonic())
             ended = self._child.ended()
             if ended is not None:
@@ -189,7 +189,7 @@ class Watch:
     def _drain(self, *, is_open: bool) -> None:
         """What it said last."""
         heard = self._child.heard
-        while is_open and select.select([heard], [], [], 0)[0]:
+        while is_open and _is_ready(heard, 0):
             is_open = heard.read(self._clock.monotonic())
 
     def _is_hung(self) -> bool:
@@ -222,3 +222,13 @@ class Watch:
         row = self._opened.reader.end(run.row.head)
         has_moved, self._row = row != self._row, row
         return has_moved
+
+
+def _is_ready(heard: Heard, wait_s_max: float) -> bool:
+    """Whether a child says something, or ends, within that time.
+
+    By `poll`: `select` knows the first 1,024 files of a process only, and a service has more.
+    """
+    polled = select.poll()
+    polled.register(heard, select.POLLIN)
+    return bool(polled.poll(wait_s_max * 1000))

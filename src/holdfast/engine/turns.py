@@ -7,6 +7,7 @@ from holdfast.capture.gaps import gaps_in
 from holdfast.engine import lacks
 from holdfast.engine.back import newest_passing
 from holdfast.engine.needed import rows_to
+from holdfast.engine.others import let_others_ask
 from holdfast.engine.restore import state_at
 from holdfast.engine.save import seal
 from holdfast.engine.session import Session
@@ -156,6 +157,10 @@ class Loops:
         failpoint.reach("turn.opened")
         return self._next_turn
 
+    async def let_others_ask(self) -> None:
+        """Before the open turn ends, under an event loop."""
+        await let_others_ask(self._session)
+
     def end_turn(self, loop: int) -> None:
         """The open turn is over; its changes ride along with the next commit."""
         session = self._session
@@ -249,6 +254,8 @@ class Turns:
     async def __anext__(self) -> int:
         if self._is_over:
             raise StopAsyncIteration
+        if self.has_begun:
+            await self._loops.let_others_ask()
         return self._go_on()
 
     def _go_on(self) -> int:

@@ -21,6 +21,7 @@ from holdfast.policy.signs import (
     retry_after_of,
     should_retry,
     status_of,
+    words_of,
 )
 
 Rule: TypeAlias = Callable[[BaseException | Ended], FailureKind | str | None]
@@ -66,7 +67,10 @@ def _by_rules(raised: BaseException | Ended, rules: Iterable[Rule]) -> _Said | N
             said = rule(raised)
             kind = None if said is None else FailureKind(said)
         except Exception as error:  # noqa: BLE001 a user's rule may raise anything; a person decides
-            return FailureKind.UNKNOWN, f"rule {name} raised {type(error).__name__}: {error}"
+            return (
+                FailureKind.UNKNOWN,
+                f"rule {name} raised {type(error).__name__}: {words_of(error)}",
+            )
         if kind is not None:
             return kind, f"rule {name}"
     return None
@@ -173,7 +177,7 @@ def _retry_after(error: BaseException, now: float) -> float | None:
 def _what(raised: BaseException | Ended) -> str:
     if isinstance(raised, Ended):
         return str(raised)
-    return _line(type(raised).__qualname__, str(raised))
+    return _line(type(raised).__qualname__, words_of(raised))
 
 
 def _line(name: str, message: str) -> str:

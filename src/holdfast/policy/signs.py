@@ -34,6 +34,14 @@ def recorded_names(module: str, name: str) -> Iterator[tuple[str, str]]:
         yield module, name
 
 
+def words_of(error: BaseException) -> str:
+    """The text of an error; where its class cannot make one, what a traceback says then."""
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001 a user's class may raise anything here
+        return "<exception str() failed>"
+
+
 def members_of(error: BaseException) -> list[BaseException]:
     """The errors that an exception group holds."""
     return list(error.exceptions) if isinstance(error, BaseExceptionGroup) else []

@@ -117,17 +117,20 @@ def _deeds(expected: Reference, got: Played) -> Iterator[Fault]:
     for each, deed in by.items():
         told = f"{each} was done {_times(done[each])}, without the kill {_times(meant[each])}"
         if done[each] > meant[each]:
-            yield Fault(found=f"{told}; it is done by {deed.by}", so=_instead(deed, got))
+            so = _instead(deed, got, is_new=not meant[each])
+            yield Fault(found=f"{told}; it is done by {deed.by}", so=so)
         elif done[each] < meant[each] and got.ends is not None:
             yield Fault(found=told, so=_advice(got))
 
 
-def _instead(deed: Deed, got: Played) -> str:
+def _instead(deed: Deed, got: Played, *, is_new: bool) -> str:
     if deed.by in (AGENT, NOWHERE):
         return f"declare the function that does {deed.what} with @holdfast.effect, and call that"
     kind, _, function = deed.by.partition(" ")
     if kind == "step":
         return f"a step may be asked again: declare {function} with @holdfast.effect instead"
+    if is_new:  # Nothing was repeated: the agent asked for something else.
+        return _advice(got)
     mine = [each for each in got.reached if each.what.partition("(")[0] == _short(function)]
     if any(each.has_probe for each in mine) and not any(each.is_idempotent for each in mine):
         return PROBE
