@@ -15,6 +15,7 @@ from holdfast.engine.drive import PAUSE_S, Commit, Invoke, Recorded, Rest
 from holdfast.engine.faults import is_broken, is_cut, is_cutting, to_error, to_exception
 from holdfast.engine.fence import Look
 from holdfast.engine.fitted import as_said
+from holdfast.engine.handlers import arranged
 from holdfast.engine.intent import Aim, meaning
 from holdfast.engine.outcomes import ELSEWHERE, is_elsewhere
 from holdfast.engine.patience import Tries
@@ -42,7 +43,6 @@ class EffectSpec(msgspec.Struct, frozen=True, kw_only=True):
     undo: Callable[..., Any] | None = None
     offset: Callable[..., Any] | None = None
     probe: Callable[..., Any] | None = None
-    probe_takes_key: bool = False
     is_idempotent: bool = False
     not_done: tuple[type[BaseException], ...] = ()
     returns_none: bool = False
@@ -299,14 +299,12 @@ def _probe(deed: _Deed, error: Exception | None) -> Recorded:
     """Ask the world; what it cannot tell stays in doubt."""
     session, spec = deed.here.session, deed.spec
     assert spec.probe is not None
-    kwargs = dict(deed.kwargs)
-    kwargs.pop(KEY, None)
-    if spec.probe_takes_key:
-        kwargs[KEY] = deed.aim.key
+    given = spec.shape.spread(spec.shape.bind(deed.args, deed.kwargs))
     began = session.clock.monotonic()
     failpoint.reach("effect.probing")
     try:
-        found = yield Invoke(_inside(deed), spec.probe, deed.args, kwargs)
+        args, kwargs = arranged(spec.probe, given, deed.aim.key)
+        found = yield Invoke(_inside(deed), spec.probe, args, kwargs)
     except Exception as unknown:
         why = f"its probe raised {type(unknown).__name__}: {unknown}"
         raise _doubt(deed, why) from unknown

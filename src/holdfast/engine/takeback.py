@@ -118,7 +118,7 @@ class TakeBack:
             self._record(Undoing(case.key, how, self._clock.now()))
             failpoint.reach("undo.calling")
             try:
-                handlers.call(fn, case.bound, case.undo_key, case.outcome)
+                handlers.call(fn, case.spec.shape, case.bound, case.undo_key, case.outcome)
             except Exception as error:
                 failpoint.reach("undo.failed")
                 if self._is_over(case, error):
@@ -135,7 +135,7 @@ class TakeBack:
         if case.spec.probe is None:
             return None
         try:
-            found = handlers.call(case.spec.probe, case.bound, case.key)
+            found = handlers.call(case.spec.probe, case.spec.shape, case.bound, case.key)
         except Exception as error:
             raise Unknown("its probe cannot tell") from error
         return GONE if found is None else found
