@@ -17,7 +17,7 @@ from holdfast.engine.fence import Look
 from holdfast.engine.fitted import as_said
 from holdfast.engine.handlers import arranged
 from holdfast.engine.intent import Aim, meaning
-from holdfast.engine.outcomes import ELSEWHERE, is_elsewhere
+from holdfast.engine.outcomes import begun_elsewhere, is_elsewhere
 from holdfast.engine.patience import Tries
 from holdfast.engine.question import KEY, Question, Shape, show
 from holdfast.engine.reading import Record, is_open
@@ -156,13 +156,17 @@ def _recorded_aim(spec: EffectSpec, record: Record, question: Question) -> Aim:
 
 def _look_again(here: Frame, question: Question, aim: Aim, record: Record) -> Look | None:
     """What the ledger says of an effect that this line meant before; another may have done it."""
-    fence = here.session.fence
+    session, fence = here.session, here.session.fence
     try:
         if record.outcome is None:
-            return fence.settled(aim, question)
+            look = fence.settled(aim, question)
+            if look is not None and look.aim.key != aim.key:  # It was taken back since.
+                record.outcome = begun_elsewhere(record.call, aim.key, session.clock.now())
+                session.pend(record.outcome)
+            return look
         return fence.look(aim.meaning, question, again=aim)
     except Blocked as error:
-        raise here.session.stop(error) from None
+        raise session.stop(error) from None
 
 
 def _adopt(deed: _Deed, look: Look) -> Recorded:
@@ -360,7 +364,7 @@ def _overtaken(deed: _Deed) -> Exception:
     """Another line of history recorded an effect of the same scope in this very moment."""
     session, question = deed.here.session, deed.question
     session.doing.pop(deed.aim.key, None)
-    session.pend(Declined(deed.call, deed.aim.key, None, session.clock.now(), 0.0, ELSEWHERE))
+    session.pend(begun_elsewhere(deed.call, deed.aim.key, session.clock.now()))
     asked = show(question.name, question.asked)
     how = "was begun on another branch or fork in the same moment"
     return session.stop(Blocked(session.id, asked, deed.aim.key, "an effect", how))
@@ -392,6 +396,4 @@ def _inside(deed: _Deed) -> Frame:
 
 
 def _with_key(deed: _Deed) -> Mapping[str, Any]:
-    if deed.spec.shape.takes_key:
-        return {**deed.kwargs, KEY: deed.aim.key}
-    return deed.kwargs
+    return {**deed.kwargs, KEY: deed.aim.key} if deed.spec.shape.takes_key else deed.kwargs

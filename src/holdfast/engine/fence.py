@@ -99,11 +99,14 @@ class Fence:
     def settled(self, aim: Aim, question: Question) -> Look | None:
         """The outcome that another line knows of an effect in doubt here; `Blocked` if it is at it.
 
-        None: nobody knows more.
+        One that another line took back is surely not done, and its key is used up: it is looked at
+        as a new one. None: nobody knows more.
         """
         with self._lock:
             if not self._fates.rows(SPLIT):
                 return None
+            if self._fates.taken_back(aim.key) is not None:
+                return self._look(aim.meaning, question, aim.key, aim)
             seen = self._off(aim.meaning)
             for each in self._fates.entered(seen):
                 if each.meant.key != aim.key:
