@@ -162,11 +162,14 @@ class Book:
 
     def undecided(self) -> Record | None:
         """An effect carried over from a turn run anew that is in doubt and was not asked for."""
+        return next((r for r in self.unasked() if r.outcome is None), None)
+
+    def unasked(self) -> list[Record]:
+        """The effects carried over from a turn run anew that were not asked for yet."""
         if not self._standing:
-            return None
+            return []
         with self._lock:
-            standing = [r for records in self._standing.values() for r in records]
-        return next((r for r in standing if r.outcome is None), None)
+            return [r for records in self._standing.values() for r in records]
 
     def forget(self, turn: int) -> None:
         """A turn is over: nothing of it, nor inside its calls, will be asked again."""

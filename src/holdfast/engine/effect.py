@@ -140,7 +140,8 @@ def _look(spec: EffectSpec, here: Frame, question: Question, record: Record | No
         if session.fence.stands(was, older.question):
             meant, question = was, older.question
     try:
-        return session.fence.look(meant, question, elsewhere)
+        look = session.fence.look(meant, question, elsewhere)
+        return session.fence.beside(look, question, session.book.unasked())
     except Blocked as error:
         raise session.stop(error) from None
 
@@ -227,8 +228,7 @@ def _attempt(deed: _Deed, how: str) -> Recorded:
     args = values.encode(deed.question.bound, path=f"arguments of {spec.shape.name}")
     if deed.granted is not None and (deed.tries is None or deed.tries.count == 0):
         session.pend(deed.granted)  # In the same row as the intent: used once, or not at all.
-    is_reversible = spec.undo is not None or spec.offset is not None
-    session.pacer.before_effect(is_reversible=is_reversible)
+    session.pacer.before_effect(is_reversible=(spec.undo or spec.offset) is not None)
     meant = _intended(deed, session.reader.chunks.keep(args))
     _, _, ticket = session.record(meant, intents=tuple(marks_of(meant)))
     session.doing[deed.aim.key] = deed.call
@@ -391,8 +391,8 @@ def _doubt(deed: _Deed, why: str) -> Exception:
 
 
 def _inside(deed: _Deed) -> Frame:
-    session, name = deed.here.session, deed.spec.shape.name
-    return Frame(session, name, deed.call, is_effect=True, key=deed.aim.key)
+    name = deed.spec.shape.name
+    return Frame(deed.here.session, name, deed.call, is_effect=True, key=deed.aim.key)
 
 
 def _with_key(deed: _Deed) -> Mapping[str, Any]:

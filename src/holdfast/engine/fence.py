@@ -14,13 +14,11 @@ from holdfast.engine.intent import Aim, Meaning, idempotency_key
 from holdfast.engine.item import UNDO
 from holdfast.engine.outcomes import Entered, Fates, Outcome
 from holdfast.engine.question import Question, show
+from holdfast.engine.reading import Record
 from holdfast.errors import Blocked, Damaged
 from holdfast.model.branches import Allowed, Forked, RolledBack
 from holdfast.model.ids import branch_of, parse_point, point_id
-from holdfast.model.journal import (
-    Happened,
-    Undone,
-)
+from holdfast.model.journal import Declined, Happened, Intended, Undone
 from holdfast.store.ledger import Ledger
 from holdfast.store.marks import SPLIT, intent_mark, key_mark
 from holdfast.store.reader import Reader, Run, first_row
@@ -119,6 +117,20 @@ class Fence:
         return None
 
     def unknown(self, key: str) -> str:
+    def beside(self, look: Look, question: Question, carried: list[Record]) -> Look:
+        """The same; `Blocked` if what stands of a turn that is run anew is about the same thing.
+
+        `carried` are the effects of it that nobody has asked for yet: it may word them otherwise.
+        """
+        for record in carried if look.standing is None else ():
+            meant = record.entry
+            if not isinstance(meant, Intended) or isinstance(record.outcome, Declined):
+                continue
+            if meant.about == look.aim.meaning.about and not self._is_allowed(look.aim.key):
+                other = Entered(meant=meant, at=(record.row, record.index))
+                raise self._blocked(look.aim.key, question, other, "stands")
+        return look
+
         """Why nobody can tell whether an effect stands."""
         if self._fates.undoing(key) is not None:
             return "taking it back was begun, and nobody recorded what came of that"
