@@ -393,3 +393,29 @@ def test_what_was_asked_for_again_stands_in_nobodys_way(stage: Stage, world: Wor
     result = stage.restart(agent_of(new), redo_turn=True)
 
     assert ["charge o1 10#1", "charge o1 12#1"] == result["log"][2]
+
+
+@holdfast.agent
+def buyer(run: holdfast.Run, euros: int) -> str:
+    return charge("o1", euros)
+
+
+@pytest.mark.parametrize("euros", [10, 12])
+def test_what_a_child_did_before_is_not_done_by_the_child_of_the_turn_run_anew(
+    stage: Stage, world: World, euros: int
+) -> None:
+    def old(run: holdfast.Run, turn: int) -> None:
+        run.child(buyer, 10)
+        raise Crash
+
+    def new(run: holdfast.Run, turn: int) -> str:
+        return run.child(buyer, euros)
+
+    stage.die(agent_of(old))
+    if euros == 10:
+        assert "charge o1 10#1" == stage.restart(agent_of(new), redo_turn=True)["log"][2]
+    else:
+        with pytest.raises(holdfast.Blocked):
+            stage.restart(agent_of(new), redo_turn=True)
+
+    assert ["charge o1 10"] == [each for each in world.asked if each.startswith("charge")]

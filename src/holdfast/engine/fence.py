@@ -73,6 +73,7 @@ class Fence:
         self._scopes: dict[bytes, _Scope] = {}
         self._ends: dict[int, int] = {}
         self._free = -1
+        self._has_left: bool | None = None
         self._single: set[int] = set()  # branches of which it is known that nothing grew there
         self._lock = threading.Lock()
 
@@ -116,7 +117,6 @@ class Fence:
                     self._refuse_under_way(each, question)
         return None
 
-    def unknown(self, key: str) -> str:
     def beside(self, look: Look, question: Question, carried: list[Record]) -> Look:
         """The same; `Blocked` if what stands of a turn that is run anew is about the same thing.
 
@@ -131,6 +131,7 @@ class Fence:
                 raise self._blocked(look.aim.key, question, other, "stands")
         return look
 
+    def unknown(self, key: str) -> str:
         """Why nobody can tell whether an effect stands."""
         if self._fates.undoing(key) is not None:
             return "taking it back was begun, and nobody recorded what came of that"
@@ -160,7 +161,17 @@ class Fence:
         branches = {branch_of(row) for row in rows}
         if not self._single:
             branches.update(branch.no for branch in self._reader.branches(self._run))
-        return any(map(self._is_grown, branches - self._single))
+        return any(map(self._is_grown, branches - self._single)) or self._is_redone()
+
+    def _is_redone(self) -> bool:
+        """Whether a turn was run anew, here or above: a child begun before that is on a line left.
+
+        The index does not say so.
+        """
+        if self._has_left is None:
+            lines = [self._reader.line(each.row.head) for each in (self._run, *self._above())]
+            self._has_left = any(branch.parent for line in lines for branch in line)
+        return self._has_left
 
     def _is_grown(self, branch: int) -> bool:
         """Whether a fork or rollback began the line of a branch; then the index must say so."""
