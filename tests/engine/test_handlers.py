@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import holdfast
-from tests.engine.kit import RUN, Stage
+from tests.engine.kit import RUN, Crash, Stage
 
 heard: list[Any] = []
 paid: list[tuple[str, int]] = []
@@ -141,3 +141,32 @@ def test_a_probe_that_would_get_one_argument_for_another_is_not_asked(stage: Sta
 
     assert isinstance(fault, holdfast.InDoubt)
     assert "one_of_another does not take" in fault.why
+
+
+def is_sent(to: str) -> bool | None:
+    return True
+
+
+def unsend(outcome: None, to: str) -> None:
+    heard.append(outcome)
+
+
+@holdfast.effect(probe=is_sent, undo=unsend)
+def mail(to: str) -> None:
+    raise Crash
+
+
+def test_an_undo_of_what_was_in_doubt_gets_nothing_where_the_effect_gives_nothing_back(
+    stage: Stage,
+) -> None:
+    @holdfast.agent
+    def agent(run: holdfast.Run) -> None:
+        for turn in run.turns():
+            if turn == 1:
+                mail("ann")
+
+    stage.die(agent)
+    with stage.open() as store:
+        [effect] = store.plan_rollback(RUN, to=0).apply().effects
+
+    assert ("undone", None) == (effect.how, *heard)

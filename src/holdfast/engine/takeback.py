@@ -109,7 +109,8 @@ class TakeBack:
         if held is GONE:
             return "cancelled" if take.move == "ask" and not was_cut else "undone"
         if take.move == "ask":
-            case = msgspec.structs.replace(case, outcome=held)
+            outcome = None if held is True and case.spec.returns_none else held
+            case = msgspec.structs.replace(case, outcome=outcome)
         for how, fn in (("undo", case.spec.undo), ("offset", case.spec.offset)):
             if fn is None:
                 continue
