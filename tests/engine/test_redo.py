@@ -351,3 +351,71 @@ def test_usage_and_reason_of_a_redone_turn_are_recorded(stage: Stage, world: Wor
 
     redone = [e for e in stage.journal() if type(e).__name__ == "Redone"]
     assert ["a typo in the prompt"] == [e.reason for e in redone]  # type: ignore[union-attr]
+
+
+@holdfast.effect(key="order")
+def charge(order: str, euros: int) -> str:
+    return asked(f"charge {order} {euros}")
+
+
+def test_another_effect_about_the_same_thing_is_blocked_until_a_person_allows_it(
+    stage: Stage, world: World
+) -> None:
+    def old(run: holdfast.Run, turn: int) -> None:
+        charge("o1", 10)
+        raise Crash
+
+    def new(run: holdfast.Run, turn: int) -> list[str]:
+        return [charge("o2", 3), charge("o1", 12), charge("o1", 10)]
+
+    stage.die(agent_of(old))
+    with pytest.raises(holdfast.Blocked) as blocked:
+        stage.restart(agent_of(new), redo_turn=True)
+    before = [each for each in world.asked if each.startswith("charge")]
+    with stage.open() as store:
+        store.allow(RUN, blocked.value.key, reason="the fees are due")
+    result = stage.restart(agent_of(new))
+
+    assert ["charge o1 10", "charge o2 3"] == before
+    assert ["charge o2 3#1", "charge o1 12#1", "charge o1 10#1"] == result["log"][2]
+    assert [] == world.repeated
+
+
+def test_what_was_asked_for_again_stands_in_nobodys_way(stage: Stage, world: World) -> None:
+    def old(run: holdfast.Run, turn: int) -> None:
+        charge("o1", 10)
+        raise Crash
+
+    def new(run: holdfast.Run, turn: int) -> list[str]:
+        return [charge("o1", 10), charge("o1", 12)]
+
+    stage.die(agent_of(old))
+    result = stage.restart(agent_of(new), redo_turn=True)
+
+    assert ["charge o1 10#1", "charge o1 12#1"] == result["log"][2]
+
+
+@holdfast.agent
+def buyer(run: holdfast.Run, euros: int) -> str:
+    return charge("o1", euros)
+
+
+@pytest.mark.parametrize("euros", [10, 12])
+def test_what_a_child_did_before_is_not_done_by_the_child_of_the_turn_run_anew(
+    stage: Stage, world: World, euros: int
+) -> None:
+    def old(run: holdfast.Run, turn: int) -> None:
+        run.child(buyer, 10)
+        raise Crash
+
+    def new(run: holdfast.Run, turn: int) -> str:
+        return run.child(buyer, euros)
+
+    stage.die(agent_of(old))
+    if euros == 10:
+        assert "charge o1 10#1" == stage.restart(agent_of(new), redo_turn=True)["log"][2]
+    else:
+        with pytest.raises(holdfast.Blocked):
+            stage.restart(agent_of(new), redo_turn=True)
+
+    assert ["charge o1 10"] == [each for each in world.asked if each.startswith("charge")]

@@ -41,6 +41,26 @@ def payer(run: holdfast.Run) -> str:
     raise AssertionError
 
 
+def found(order: str) -> str | None:
+    return f"found {order}" if done else None
+
+
+@holdfast.effect(key="order", probe=found)
+def charge(order: str, idempotency_key: str = "") -> str:
+    if dies:
+        raise Crash(order)
+    done.append(idempotency_key)
+    return f"found {order}"
+
+
+@holdfast.agent
+def looked_up(run: holdfast.Run) -> str:
+    for turn in run.turns():
+        if turn == 1:
+            return charge("KELP")
+    raise AssertionError
+
+
 def in_doubt_twice(stage: Stage) -> str:
     """A run that was cut off before it paid, and its fork, both in doubt; the key of the effect."""
     dies[:] = ["before"]
@@ -109,3 +129,32 @@ def test_what_one_of_them_did_and_took_back_is_done_anew_under_another_key(stage
     assert ["paid KELP"] == undone
     assert 2 == len(done)
     assert 2 == len({key, *done})
+
+
+@pytest.mark.parametrize("way", ["the rollback is undone", "in a fork"])
+def test_what_was_taken_back_while_in_doubt_is_done_under_a_key_that_the_ledger_counts(
+    stage: Stage, way: str
+) -> None:
+    dies[:] = ["before"]
+    stage.die(looked_up)
+    with stage.open() as store:
+        store.fork(RUN, at=0, new_id=FORK)
+    stage.die(looked_up, id=FORK)
+    dies.clear()
+    with stage.open() as store:
+        assert ["cancelled"] == [
+            each.how for each in store.plan_rollback(RUN, to=0).apply().effects
+        ]
+        if way == "in a fork":
+            store.restart(FORK, agent=looked_up)
+            assert "found KELP" == store.restart(RUN, agent=looked_up)
+        else:
+            store.undo_rollback(RUN)
+            store.restart(RUN, agent=looked_up)
+            plan = store.plan_rollback(RUN, to=0)
+            assert ["impossible"] == [each.how for each in plan.effects]
+            plan.apply()
+            assert "found KELP" == store.restart(RUN, agent=looked_up)
+        assert [] == store.inbox()
+
+    assert 1 == len(done)

@@ -205,8 +205,12 @@ class Book:
 
     def undecided(self) -> Record | None:
         """An effect carried over from a turn run anew that is in doubt and was not asked for."""
+        return next((each for each in self.unasked() if each.outcome is None), None)
+
+    def unasked(self) -> list[Record]:
+        """The effects carried over from a turn run anew that were not asked for yet."""
         with self._lock:
-            return next((each for each in self._standing if each.outcome is None), None)
+            return list(self._standing)
 
     def forget(self, turn: int) -> None:
         """A turn is over: nothing of it, nor inside its calls, will be asked again."""

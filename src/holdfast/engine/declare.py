@@ -222,7 +222,6 @@ def effect(
             undo=undo,
             offset=offset,
             probe=probe,
-            probe_takes_key=probe is not None and takes_key(probe),
             is_idempotent=idempotent,
             not_done=declined,
             approve=rule(shape.name, approve, approve_within),

@@ -15,8 +15,9 @@ from holdfast.engine.drive import PAUSE_S, Commit, Invoke, Recorded, Rest
 from holdfast.engine.faults import is_broken, is_cut, is_cutting, to_error, to_exception
 from holdfast.engine.fence import Look
 from holdfast.engine.fitted import as_said
+from holdfast.engine.handlers import arranged
 from holdfast.engine.intent import Aim, meaning
-from holdfast.engine.outcomes import ELSEWHERE, is_elsewhere
+from holdfast.engine.outcomes import begun_elsewhere, is_elsewhere
 from holdfast.engine.patience import Tries
 from holdfast.engine.question import KEY, Question, Shape, show
 from holdfast.engine.reading import Record, is_open
@@ -43,7 +44,6 @@ class EffectSpec(msgspec.Struct, frozen=True, kw_only=True):
     undo: Callable[..., Any] | None = None
     offset: Callable[..., Any] | None = None
     probe: Callable[..., Any] | None = None
-    probe_takes_key: bool = False
     is_idempotent: bool = False
     not_done: tuple[type[BaseException], ...] = ()
     returns_none: bool = False
@@ -141,7 +141,8 @@ def _look(spec: EffectSpec, here: Frame, question: Question, record: Record | No
         if session.fence.stands(was, older.question):
             meant, question = was, older.question
     try:
-        return session.fence.look(meant, question, elsewhere)
+        look = session.fence.look(meant, question, elsewhere)
+        return session.fence.beside(look, question, session.book.unasked())
     except Blocked as error:
         raise session.stop(error) from None
 
@@ -157,13 +158,17 @@ def _recorded_aim(spec: EffectSpec, record: Record, question: Question) -> Aim:
 
 def _look_again(here: Frame, question: Question, aim: Aim, record: Record) -> Look | None:
     """What the ledger says of an effect that this line meant before; another may have done it."""
-    fence = here.session.fence
+    session, fence = here.session, here.session.fence
     try:
         if record.outcome is None:
-            return fence.settled(aim, question)
+            look = fence.settled(aim, question)
+            if look is not None and look.aim.key != aim.key:  # It was taken back since.
+                record.outcome = begun_elsewhere(record.call, aim.key, session.clock.now())
+                session.pend(record.outcome)
+            return look
         return fence.look(aim.meaning, question, again=aim)
     except Blocked as error:
-        raise here.session.stop(error) from None
+        raise session.stop(error) from None
 
 
 def _adopt(deed: _Deed, look: Look) -> Recorded:
@@ -224,8 +229,7 @@ def _attempt(deed: _Deed, how: str) -> Recorded:
     args = values.encode(deed.question.bound, path=f"arguments of {spec.shape.name}")
     if deed.granted is not None and (deed.tries is None or deed.tries.count == 0):
         session.pend(deed.granted)  # In the same row as the intent: used once, or not at all.
-    is_reversible = spec.undo is not None or spec.offset is not None
-    session.pacer.before_effect(is_reversible=is_reversible)
+    session.pacer.before_effect(is_reversible=(spec.undo or spec.offset) is not None)
     meant = _intended(deed, session.reader.chunks.keep(args))
     _, _, ticket = session.record(meant, intents=tuple(marks_of(meant)))
     session.doing[deed.aim.key] = deed.call
@@ -300,14 +304,12 @@ def _probe(deed: _Deed, error: Exception | None) -> Recorded:
     """Ask the world; what it cannot tell stays in doubt."""
     session, spec = deed.here.session, deed.spec
     assert spec.probe is not None
-    kwargs = dict(deed.kwargs)
-    kwargs.pop(KEY, None)
-    if spec.probe_takes_key:
-        kwargs[KEY] = deed.aim.key
+    given = spec.shape.spread(spec.shape.bind(deed.args, deed.kwargs))
     began = session.clock.monotonic()
     failpoint.reach("effect.probing")
     try:
-        found = yield Invoke(_inside(deed), spec.probe, deed.args, kwargs)
+        args, kwargs = arranged(spec.probe, given, deed.aim.key)
+        found = yield Invoke(_inside(deed), spec.probe, args, kwargs)
     except Exception as unknown:
         why = f"its probe raised {type(unknown).__name__}: {unknown}"
         raise _doubt(deed, why) from unknown
@@ -363,7 +365,7 @@ def _overtaken(deed: _Deed) -> Exception:
     """Another line of history recorded an effect of the same scope in this very moment."""
     session, question = deed.here.session, deed.question
     session.doing.pop(deed.aim.key, None)
-    session.pend(Declined(deed.call, deed.aim.key, None, session.clock.now(), 0.0, ELSEWHERE))
+    session.pend(begun_elsewhere(deed.call, deed.aim.key, session.clock.now()))
     asked = show(question.name, question.asked)
     how = "was begun on another branch or fork in the same moment"
     return session.stop(Blocked(session.id, asked, deed.aim.key, "an effect", how))
@@ -390,11 +392,9 @@ def _doubt(deed: _Deed, why: str) -> Exception:
 
 
 def _inside(deed: _Deed) -> Frame:
-    session, name = deed.here.session, deed.spec.shape.name
-    return Frame(session, name, deed.call, is_effect=True, key=deed.aim.key)
+    name = deed.spec.shape.name
+    return Frame(deed.here.session, name, deed.call, is_effect=True, key=deed.aim.key)
 
 
 def _with_key(deed: _Deed) -> Mapping[str, Any]:
-    if deed.spec.shape.takes_key:
-        return {**deed.kwargs, KEY: deed.aim.key}
-    return deed.kwargs
+    return {**deed.kwargs, KEY: deed.aim.key} if deed.spec.shape.takes_key else deed.kwargs

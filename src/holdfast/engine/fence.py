@@ -15,13 +15,11 @@ from holdfast.engine.intent import Aim, Meaning, idempotency_key
 from holdfast.engine.item import UNDO
 from holdfast.engine.outcomes import Entered, Fates, Outcome
 from holdfast.engine.question import Question, show
+from holdfast.engine.reading import Record
 from holdfast.errors import Blocked, Damaged
 from holdfast.model.branches import Allowed, Forked, RolledBack
 from holdfast.model.ids import branch_of, parse_point, point_id
-from holdfast.model.journal import (
-    Happened,
-    Undone,
-)
+from holdfast.model.journal import Declined, Happened, Intended, Undone
 from holdfast.store.ledger import Ledger
 from holdfast.store.marks import SPLIT, intent_mark, key_mark
 from holdfast.store.reader import Reader, Run, first_row
@@ -76,6 +74,7 @@ class Fence:
         self._scopes: dict[bytes, _Scope] = {}
         self._ends: dict[int, int] = {}
         self._free = -1
+        self._has_left: bool | None = None
         self._single: set[int] = set()  # branches of which it is known that nothing grew there
         self._lock = threading.Lock()
 
@@ -100,11 +99,14 @@ class Fence:
     def settled(self, aim: Aim, question: Question) -> Look | None:
         """The outcome that another line knows of an effect in doubt here; `Blocked` if it is at it.
 
-        None: nobody knows more.
+        One that another line took back is surely not done, and its key is used up: it is looked at
+        as a new one. None: nobody knows more.
         """
         with self._lock:
             if not self._fates.rows(SPLIT):
                 return None
+            if self._fates.taken_back(aim.key) is not None:
+                return self._look(aim.meaning, question, aim.key, aim)
             seen = self._off(aim.meaning)
             for each in self._fates.entered(seen):
                 if each.meant.key != aim.key:
@@ -115,6 +117,20 @@ class Fence:
                 if outcome is None:
                     self._refuse_under_way(each, question)
         return None
+
+    def beside(self, look: Look, question: Question, carried: list[Record]) -> Look:
+        """The same; `Blocked` if what stands of a turn that is run anew is about the same thing.
+
+        `carried` are the effects of it that nobody has asked for yet: it may word them otherwise.
+        """
+        for record in carried if look.standing is None else ():
+            meant = record.entry
+            if not isinstance(meant, Intended) or isinstance(record.outcome, Declined):
+                continue
+            if meant.about == look.aim.meaning.about and not self._is_allowed(look.aim.key):
+                other = Entered(meant=meant, at=(record.row, record.index))
+                raise self._blocked(look.aim.key, question, other, "stands")
+        return look
 
     def unknown(self, key: str) -> str:
         """Why nobody can tell whether an effect stands."""
@@ -146,7 +162,17 @@ class Fence:
         branches = {branch_of(row) for row in rows}
         if not self._single:
             branches.update(branch.no for branch in self._reader.branches(self._run))
-        return any(map(self._is_grown, branches - self._single))
+        return any(map(self._is_grown, branches - self._single)) or self._is_redone()
+
+    def _is_redone(self) -> bool:
+        """Whether a turn was run anew, here or above: a child begun before that is on a line left.
+
+        The index does not say so.
+        """
+        if self._has_left is None:
+            lines = [self._reader.line(each.row.head) for each in (self._run, *self._above())]
+            self._has_left = any(branch.parent for line in lines for branch in line)
+        return self._has_left
 
     def _is_grown(self, branch: int) -> bool:
         """Whether a fork or rollback began the line of a branch; then the index must say so."""

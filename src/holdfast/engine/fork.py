@@ -8,7 +8,7 @@ import msgspec
 
 from holdfast.capture.paths import parse, put
 from holdfast.clock import Clock
-from holdfast.engine.outcomes import ELSEWHERE
+from holdfast.engine.outcomes import begun_elsewhere
 from holdfast.engine.points import Points
 from holdfast.engine.restore import PrunedAway, edited_at, is_there, place_of
 from holdfast.errors import UnknownCheckpoint, UsageError
@@ -175,16 +175,12 @@ def left_open(reader: Reader, cut: Cut, now: float) -> list[Declined]:
         entries = cut.at.row.entries if placed.id == cut.at.id else placed.row.entries
         for each in reversed(entries):
             if isinstance(each, TurnEnded | Based):
-                return [_not_begun(meant, now) for meant in begun.values()]
+                return [begun_elsewhere(meant.call, meant.key, now) for meant in begun.values()]
             if isinstance(each, Happened | Declined):
                 over.add(each.key)
             elif isinstance(each, Intended) and each.key not in over:
                 begun[each.key] = each
-    return [_not_begun(meant, now) for meant in begun.values()]
-
-
-def _not_begun(meant: Intended, now: float) -> Declined:
-    return Declined(meant.call, meant.key, None, now, 0.0, ELSEWHERE)
+    return [begun_elsewhere(meant.call, meant.key, now) for meant in begun.values()]
 
 
 def edited(opened: Opened, cut: Cut, edits: Mapping[str, object]) -> bytes | None:

@@ -7,6 +7,7 @@ import msgspec
 from holdfast.model.branches import Undoing
 from holdfast.model.ids import Point, branch_of
 from holdfast.model.journal import (
+    Call,
     Declined,
     Happened,
     Intended,
@@ -79,12 +80,15 @@ class Fates:
 
     def of(self, effect: Entered) -> Outcome | None:
         """What became of an effect; None: it is in doubt, or under way."""
-        key = effect.meant.key
+        return self.taken_back(effect.meant.key) or self._said(self._words(effect))
+
+    def taken_back(self, key: str) -> Undone | None:
+        """How an effect was taken back, if it was: then it stands no more, whoever says so."""
         for placed in self._read(self.rows(key_mark(key))):
             for entry in placed.row.entries:
                 if isinstance(entry, Undone) and entry.key == key and entry.how in TAKEN_BACK:
                     return entry
-        return self._said(self._words(effect))
+        return None
 
     def asked_again(self, effect: Entered) -> Outcome | None:
         """As `of`, for whoever asks for the effect again.
@@ -171,6 +175,11 @@ class Fates:
 
     def _read(self, rows: list[int]) -> Iterable[Placed]:
         return (placed for placed in self.reader.some(rows) if placed.id in rows)
+
+
+def begun_elsewhere(call: Call, key: str, now: float) -> Declined:
+    """That an effect is not this line's: if it is asked for, the ledger says what became of it."""
+    return Declined(call, key, None, now, 0.0, ELSEWHERE)
 
 
 def is_elsewhere(said: Outcome | None) -> bool:

@@ -32,6 +32,18 @@ class Question(msgspec.Struct, frozen=True):
     bound: dict[str, Any]
 
 
+class Given(msgspec.Struct, frozen=True):
+    """Arguments as their function takes them: by name, in its order, and what is in `*`, in `**`.
+
+    `whole` are those two by the names of their parameters.
+    """
+
+    named: dict[str, Any]
+    rest: tuple[Any, ...] = ()
+    extra: Mapping[str, Any] = msgspec.field(default_factory=dict)
+    whole: Mapping[str, Any] = msgspec.field(default_factory=dict)
+
+
 class Shape:
     """A function's parameters, looked at once, so that binding a call is cheap."""
 
@@ -86,6 +98,22 @@ class Shape:
         if not self._is_simple or len(args) > len(self._order):
             return None
         return {**dict(zip(self._order, args, strict=False)), **kwargs}
+
+    def spread(self, bound: Mapping[str, Any]) -> Given:
+        """What was bound once, in the order of today's parameters, whatever the call's was."""
+        known = self._signature.parameters
+        named = {name: bound[name] for name in known if name in bound}
+        named |= bound
+        whole: dict[str, Any] = {}
+        rest: tuple[Any, ...] = ()
+        extra: Mapping[str, Any] = {}
+        for name, each in known.items():
+            if each.kind is each.VAR_POSITIONAL and name in bound:
+                whole[name], rest = named.pop(name), tuple(bound[name])
+            elif each.kind is each.VAR_KEYWORD and name in bound:
+                whole[name], extra = named.pop(name), bound[name]
+        named.pop(KEY, None)
+        return Given(named, rest, extra, whole)
 
     def question(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any], flats: Flats | None = None

@@ -109,7 +109,8 @@ class TakeBack:
         if held is GONE:
             return "cancelled" if take.move == "ask" and not was_cut else "undone"
         if take.move == "ask":
-            case = msgspec.structs.replace(case, outcome=held)
+            outcome = None if held is True and case.spec.returns_none else held
+            case = msgspec.structs.replace(case, outcome=outcome)
         for how, fn in (("undo", case.spec.undo), ("offset", case.spec.offset)):
             if fn is None:
                 continue
@@ -118,7 +119,7 @@ class TakeBack:
             self._record(Undoing(case.key, how, self._clock.now()))
             failpoint.reach("undo.calling")
             try:
-                handlers.call(fn, case.bound, case.undo_key, case.outcome)
+                handlers.call(fn, case.spec.shape, case.bound, case.undo_key, case.outcome)
             except Exception as error:
                 failpoint.reach("undo.failed")
                 if self._is_over(case, error):
@@ -135,7 +136,7 @@ class TakeBack:
         if case.spec.probe is None:
             return None
         try:
-            found = handlers.call(case.spec.probe, case.bound, case.key)
+            found = handlers.call(case.spec.probe, case.spec.shape, case.bound, case.key)
         except Exception as error:
             raise Unknown("its probe cannot tell") from error
         return GONE if found is None else found
