@@ -361,3 +361,19 @@ def test_what_was_allowed_is_done_to_its_end_while_another_call_waits_for_leave(
     expected = ["pay 1#1", "pay 2#1", "pay 3#1"] if is_async else ["pay 1#1", "pay 2#1"]
     assert expected == stage.live(agent)
     assert [] == world.repeated
+
+
+def test_what_says_which_calls_need_leave_gets_their_arguments_by_name(
+    stage: Stage, world: World
+) -> None:
+    @holdfast.effect(approve=lambda usd, account: usd > 100)  # noqa: ARG005 in another order
+    def refund(account: int, usd: int = 500) -> str:
+        return world.ask(f"refund {account} {usd}")
+
+    @holdfast.agent
+    def clerk(run: holdfast.Run) -> list[str]:  # noqa: ARG001 an agent takes its run first
+        return [refund(4711, 50), refund(7)]
+
+    waits(stage, clerk)
+
+    assert ["refund 4711 50"] == world.asked

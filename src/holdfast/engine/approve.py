@@ -1,15 +1,15 @@
 """A person's leave for an effect, asked before its intent and bound to its exact arguments."""
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 import msgspec
 
 from holdfast.engine.ask import Wanted, ask
+from holdfast.engine.handlers import arranged
 from holdfast.engine.item import APPROVAL
-from holdfast.engine.question import KEY, Question, show
+from holdfast.engine.question import Given, Question, show
 from holdfast.engine.session import Frame
-from holdfast.errors import Expired, Rejected, UsageError
+from holdfast.errors import Expired, NotDone, Rejected, UsageError
 from holdfast.model.journal import Answered, Questioned
 from holdfast.model.limits import seconds
 from holdfast.store.codec import values
@@ -47,7 +47,7 @@ def approval(
     needs: Approve,
     here: Frame,
     question: Question,
-    arguments: tuple[tuple[Any, ...], Mapping[str, Any]],
+    given: Given,
     *,
     is_done: bool,
 ) -> Answered | None:
@@ -56,9 +56,7 @@ def approval(
     `is_done` says that the effect was meant already, here or on another line of history.
     `Waiting` until a person has spoken; `Rejected` or `Expired` where the effect may not be done.
     """
-    args, kwargs = arguments
-    given = {name: value for name, value in kwargs.items() if name != KEY}
-    if needs.when is not None and not needs.when(*args, **given):
+    if needs.when is not None and not _is_needed(needs.when, question.name, given):
         return None
     session = here.session
     asked = Question(f"approve {question.name}", question.digest, question.asked, question.bound)
@@ -77,6 +75,15 @@ def approval(
     if answered.how == "rejected":
         raise Rejected(session.id, text, answered.by or "", answered.note or "")
     raise Expired(session.id, answered.id, text)
+
+
+def _is_needed(when: Callable[..., bool], name: str, given: Given) -> bool:
+    """What `approve=` says of these arguments, which it gets as a probe does."""
+    try:
+        args, kwargs = arranged(when, given, "")
+    except NotDone as error:
+        raise TypeError(f"approve= of {name}: {error.__cause__}") from None
+    return when(*args, **kwargs)
 
 
 def _withdraw(here: Frame, asked: Question) -> None:

@@ -80,7 +80,8 @@ def perform(
     granted = None
     if spec.approve is not None:
         is_done = _is_meant(spec, here, question)
-        granted = approval(spec.approve, here, question, (args, kwargs), is_done=is_done)
+        given = spec.shape.spread(spec.shape.bind(args, kwargs))
+        granted = approval(spec.approve, here, question, given, is_done=is_done)
     call, record = session.ask(question, here)
     yield from nothing_new(here, call) if is_open(record) else ()
     look: Look | None = None
@@ -92,8 +93,8 @@ def perform(
         session.book.received(call.scope)
         if isinstance(record.entry, Intended):
             context.meant(record.entry.key)
-        given = session.give(record.outcome.value, record.row, record.index)
-        return as_said(spec.fn, given) if record.outcome.how == "person" else given
+        value = session.give(record.outcome.value, record.row, record.index)
+        return as_said(spec.fn, value) if record.outcome.how == "person" else value
     elif isinstance(record.outcome, Declined) and record.outcome.error is not None:
         session.book.received(call.scope)
         if is_cut(record.outcome.error):
