@@ -182,7 +182,8 @@ def test_an_error_whose_text_cannot_be_made_ends_the_run_as_itself(stage: Stage)
         stage.live(agent)
 
     with stage.open() as store:
-        assert ("failed", "Speechless") == (store.get(RUN).status, store.get(RUN).error[:10])
+        found = store.get(RUN)
+        assert ("failed", "Speechless") == (found.status, (found.error or "")[:10])
 
 
 def test_an_effect_whose_error_has_no_text_is_in_doubt(stage: Stage) -> None:

@@ -37,7 +37,8 @@ class Loops:
         self._next_turn = 0
         self._open_loop: int | None = None
         self._is_restored = True
-        if session.history is not None:
+        self.is_resumed = session.history is not None
+        if self.is_resumed:
             self._resume()
 
     def _resume(self) -> None:
@@ -254,7 +255,7 @@ class Turns:
     async def __anext__(self) -> int:
         if self._is_over:
             raise StopAsyncIteration
-        if self.has_begun:
+        if self.has_begun and self._loops.is_resumed:  # In a first life nothing is recorded yet.
             await self._loops.let_others_ask()
         return self._go_on()
 
