@@ -126,10 +126,9 @@ def perform(
 
 def _is_meant(spec: EffectSpec, here: Frame, question: Question) -> bool:
     """Whether the effect was meant here, or done on another line: that needs no leave any more."""
-    session = here.session
-    if session.book.knows(session.scope, question):
-        return True
-    return session.fence.stands(meaning(spec.module, spec.key, question), question)
+    session, meant = here.session, meaning(spec.module, spec.key, question)
+    is_known = session.book.knows(session.scope, question)
+    return is_known or session.fence.stands(meant, question)
 
 
 def _look(spec: EffectSpec, here: Frame, question: Question, record: Record | None) -> Look:
