@@ -57,7 +57,7 @@ clean:
 	rm -rf .venv .soak .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache build dist
 	find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.venv/ready: scripts/setup pyproject.toml constraints.txt
+.venv/ready: scripts/setup pyproject.toml constraints.txt setup.py $(wildcard src/native/*)
 	@sh scripts/setup
 
 .venv/ready-bench: .venv/ready

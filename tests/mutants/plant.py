@@ -75,7 +75,8 @@ class Plot:
                 [sys.executable, "-m", "pytest", *options, temp, *ids],
                 cwd=ROOT,
                 env=kept
-                | {"PYTHONPATH": path, "PYTHONPYCACHEPREFIX": str(self._folder.parent / "cache")},
+                | {"PYTHONPATH": path, "PYTHONPYCACHEPREFIX": str(self._folder.parent / "cache")}
+                | {"HOLDFAST_NATIVE": "off"},  # Faults are planted in Python.
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 text=True,

@@ -4,6 +4,7 @@ import copy
 from typing import Any, Final, Self, SupportsIndex, final
 from weakref import ref
 
+from holdfast import native
 from holdfast.capture.fixed import BASIC, Value
 from holdfast.capture.hashes import DictCache
 from holdfast.capture.inherit import Heir
@@ -65,6 +66,8 @@ class TrackedDict(dict[Any, Any]):
             forget_source(self)
 
     def __setitem__(self, key: object, value: object, /) -> None:
+        if native.set_items is not None and native.set_items(self, {key: value}):
+            return
         tracker = begin(self, key)
         try:
             if type(value) not in BASIC:
@@ -125,12 +128,16 @@ class TrackedDict(dict[Any, Any]):
         try:
             taken.update(*args, **kwargs)
         finally:
-            tracker = begin(self)
-            try:
-                for key, value in taken.items():
-                    self[key] = value
-            finally:
-                tracker.lock.release()
+            if native.set_items is None or not native.set_items(self, taken):
+                self._set_each(taken)
+
+    def _set_each(self, items: dict[object, object]) -> None:
+        tracker = begin(self)
+        try:
+            for key, value in items.items():
+                self[key] = value
+        finally:
+            tracker.lock.release()
 
     def setdefault(self, key: object, default: object = None, /) -> Value:
         """Give the value of `key`, after setting it to `default` if it was not there."""

@@ -9,7 +9,6 @@ the codec's canonical bytes. The order of a dict does not count; True, 1 and 1.0
 
 from collections.abc import Callable, Iterable
 from functools import partial
-from hashlib import sha256
 from operator import attrgetter, itemgetter
 from typing import Any, Final
 from zlib import crc32
@@ -17,7 +16,7 @@ from zlib import crc32
 import msgspec
 from msgspec.msgpack import Ext
 
-from holdfast import errors
+from holdfast import errors, native
 from holdfast.capture.fixed import BASIC, Value, is_fixed
 from holdfast.capture.flats import Flats
 from holdfast.capture.hashes import GROUP, DictCache, ListCache, buckets_for, hash_groups
@@ -25,6 +24,7 @@ from holdfast.capture.node import KINDS, LOOSE, Tracker, step
 from holdfast.capture.packable import is_packable
 from holdfast.capture.shadow import Shadows
 from holdfast.capture.tracked import TrackedDict, TrackedList
+from holdfast.native import sha256
 from holdfast.store.codec import values
 from holdfast.store.codec.vault import guard, vault
 from holdfast.store.codec.veil import is_clean, text_bytes
@@ -106,6 +106,11 @@ def _hash_list(items: list[Any], shadows: Shadows | None = None) -> tuple[bytes,
 
 
 def _hash_group(items: list[Any], shadows: Shadows | None, group: int) -> tuple[bytes, bool]:
+    if native.hash_items is not None and type(items) is TrackedList:
+        start, tracker = group * GROUP, items.hf_tracker
+        found = native.hash_items(items, start, start + GROUP, b"", tracker, vault.signs)
+        if found is not None:
+            return found, True
     part = items[group * GROUP : (group + 1) * GROUP]
     packed = _packed(part) if BASIC.issuperset(map(type, part)) else _packed_digests(part)
     if packed is not None:
@@ -215,6 +220,10 @@ def _places_of(items: TrackedList, wanted: set[int]) -> Iterable[int]:
 def _hash_dict(mapping: dict[Any, Any], shadows: Shadows | None = None) -> tuple[bytes, bool]:
     length = len(mapping)
     if length <= GROUP:
+        if native.hash_flat is not None:
+            found = native.hash_flat(mapping, vault.signs)
+            if found is not None:
+                return found, True
         if _TEXT.issuperset(map(type, mapping)) and BASIC.issuperset(map(type, mapping.values())):
             names = sorted(mapping)  # As `_bucket` does it: most messages are such dicts.
             data = _quick([*names, *map(mapping.__getitem__, names)])

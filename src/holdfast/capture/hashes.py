@@ -1,8 +1,9 @@
 """What a large container remembers of its digest, so that a small change costs a small hash."""
 
 from collections.abc import Callable, Collection
-from hashlib import sha256
 from typing import Final
+
+from holdfast.native import sha256
 
 GROUP: Final = 32
 """Items of a list that are hashed together; a dict has about as many keys in a bucket."""

@@ -7,6 +7,7 @@ from sys import getrefcount
 from typing import Any, Final, Self, SupportsIndex, final
 from weakref import ref
 
+from holdfast import native
 from holdfast.capture.fixed import Value
 from holdfast.capture.hashes import ListCache
 from holdfast.capture.inherit import Heir
@@ -74,6 +75,8 @@ class TrackedList(list[Any]):
 
     def append(self, item: object, /) -> None:
         """Add an item at the end."""
+        if native.append is not None and native.append(self, item, _ALONE):
+            return
         tracker = begin(self)
         try:
             if type(item) is dict and getrefcount(item) <= _ALONE and is_flat(item):

@@ -51,6 +51,10 @@ class Node(Protocol):
 class Tracker:
     """The marks and the lock that the containers of one state share."""
 
+    __slots__ = (
+        "dirty", "floor", "holders", "lock", "next", "originals", "root", "shadows", "suspects",
+    )  # fmt: skip
+
     def __init__(self) -> None:
         self.lock = RLock()
         self.root: ref[Node] | None = None
@@ -67,7 +71,8 @@ LOOSE: Final = Tracker()
 """Stands in for the tracker of containers that are part of no state yet. Its lock is taken after
 that of a state, never before."""
 
-_links = Lock()
+links: Final = Lock()
+"""Held while a container learns who holds it."""
 
 
 def begin(node: Node, key: object = WHOLE) -> Tracker:
@@ -128,7 +133,7 @@ def link(child: Node, parent: "ref[Node]") -> None:
     A link is never taken away while the parent lives: one too many costs a hash, one too few would
     hide a change. A child that was linked twice has a dict, so it may stand in one parent twice.
     """
-    with _links:
+    with links:
         up = child.hf_up
         if up is None or (type(up) is ref and up() is None):
             child.hf_up = parent

@@ -4,10 +4,10 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from itertools import chain, repeat
 from threading import RLock
-from typing import Any, Final, Self, TypeVar, cast
+from typing import Any, Final, Self, TypeAlias, TypeVar, cast
 from weakref import ref
 
-from holdfast import errors
+from holdfast import errors, native
 from holdfast.capture import wire
 from holdfast.capture.adopt import Adoption, shifted
 from holdfast.capture.check import Mirror
@@ -21,6 +21,7 @@ from holdfast.capture.live import LiveLift
 from holdfast.capture.lost import Lost, lost_in
 from holdfast.capture.lower import Lowering
 from holdfast.capture.node import KINDS, Tracker, forget_digests, path_below, where
+from holdfast.capture.packable import may_hold_large
 from holdfast.capture.places import At, Place
 from holdfast.capture.reach import reach
 from holdfast.capture.tracked import TrackedDict, TrackedList
@@ -30,7 +31,8 @@ from holdfast.store.codec.vault import vault
 
 T = TypeVar("T", bound=bytes | None)
 
-_LONG_HEADS_FROM: Final = 1 << 24  # the heads of longer text and bytes begin otherwise
+Whole: TypeAlias = list[tuple[Any, int]]
+"""Containers that a save wrote without a reference in them, with their numbers."""
 
 NAMED_BYTES: Final = 256
 """What a container that a base names is taken to have; smaller ones are mostly written."""
@@ -179,7 +181,7 @@ class State:
             return wire.pack([wire.VERSION, lowering.written(self.root)])
 
         data, lowering = self._lower(build, floor, seen, is_base=True)
-        self._remember(lowering, tracker.next)
+        self._remember(lowering.whole, lowering.leaf_numbers, tracker.next)
         if self._known is not None:
             self._known.keep(lowering.leaves_named.union(lowering.leaf_numbers))
         self.root.hf_source = None  # a base always writes its root
@@ -195,6 +197,11 @@ class State:
 
     def _write_delta(self, held: set[int] | None) -> bytes | None:
         tracker = self._tracker
+        if native.delta is not None and held is None and self._is_usual():
+            most = CHUNK_BYTES_MIN
+            quick = native.delta(tracker.dirty, tracker.floor, tracker.next, most, vault.signs)
+            if quick is not None:
+                return self._written(*quick)
         seen = self._leaves.look(tracker, held) if tracker.holders else {}
         due: list[Any] = tracker.dirty
         if held is not None:
@@ -208,7 +215,7 @@ class State:
 
         data, lowering = self._lower(build, tracker.floor, seen)
         if data is not None:
-            self._remember(lowering, tracker.next)
+            self._remember(lowering.whole, lowering.leaf_numbers, tracker.next)
         tracker.next = lowering.next
         for node in due:
             node.hf_mark = None
@@ -218,15 +225,31 @@ class State:
             tracker.shadows.keep(seen.keys())
         return data
 
-    def _remember(self, lowering: Lowering, first: int) -> None:
+    def _is_usual(self) -> bool:
+        """Whether all that can be in a state are basic values and containers, saved as ever."""
+        has_leaves = self._tracker.holders or self._leaves.saved
+        return not has_leaves and self._mirror is None and self._names_answers
+
+    def _written(self, data: bytes | None, next_: int, whole: Whole) -> bytes | None:
+        """Note what a delta wrote that is made already."""
+        tracker = self._tracker
+        if data is not None:
+            self._remember(whole, {}, tracker.next)
+        tracker.next = next_
+        for node in tracker.dirty:
+            node.hf_mark = None
+        tracker.dirty = []
+        return data
+
+    def _remember(self, whole: Whole, leaf_numbers: dict[bytes, int], first: int) -> None:
         """Remember what a save wrote by which number, until it is changed."""
         place = Place()
         self._unlocated.append(place)
         if self._names_answers:
-            for node, number in lowering.whole:
+            for node, number in whole:
                 node.hf_source = (place, number - first)
         if self._known is not None:
-            self._known.written(place, lowering.leaf_numbers)
+            self._known.written(place, leaf_numbers)
 
     def _operation(self, lowering: Lowering, node: Value) -> tuple[Value, ...]:
         """Give node, head and body of one changed container; nothing if it is as it was."""
@@ -295,7 +318,7 @@ class State:
         """Whether something in a save may be large, or secret."""
         if data is None:
             return False
-        return vault.may_hold(data) or (self._aside is not None and _may_hold_large(data))
+        return vault.may_hold(data) or (self._aside is not None and may_hold_large(data))
 
     def _check(self, mirror: Mirror, data: bytes | None, *, is_base: bool) -> None:
         """In checking mode, compare what a save would restore with what is there."""
@@ -360,13 +383,6 @@ class State:
             self._names_answers = other._names_answers  # noqa: SLF001 of the same class
             self._known = other._known  # noqa: SLF001 of the same class
             self.bytes_to_read = other.bytes_to_read
-
-
-def _may_hold_large(save: object) -> bool:
-    """Say whether text or bytes in a save may be large, going by the heads msgpack gives them."""
-    if not isinstance(save, bytes) or len(save) < CHUNK_BYTES_MIN:
-        return False
-    return b"\xdb\x00" in save or b"\xc6\x00" in save or len(save) >= _LONG_HEADS_FROM
 
 
 def _saved_leaves(lift: LiveLift, tracker: Tracker) -> dict[int, Saved]:

@@ -11,26 +11,35 @@ from contextlib import nullcontext
 from typing import Any
 from weakref import ref
 
+from holdfast import native
 from holdfast.capture.dicts import TrackedDict
 from holdfast.capture.fixed import BASIC, Value, is_fixed
+from holdfast.capture.hashes import DictCache, ListCache
 from holdfast.capture.insert import blank, tracked_dict
 from holdfast.capture.lists import TrackedList
+from holdfast.capture.marks import Changes, Window
 from holdfast.capture.node import (
     KINDS,
     LOOSE,
     TRACKED,
     UNSAVED,
+    Tracker,
     forget_source,
     inside,
     is_flat,
     link,
+    links,
+    stale,
 )
-from holdfast.capture.places import source_of
+from holdfast.capture.places import Place, source_of
 
 __all__ = ["TrackedDict", "TrackedList", "inside", "plain", "track"]
 
 KINDS.update({TrackedDict: dict, TrackedList: list})
 TRACKED.update({dict: TrackedDict, list: TrackedList})
+if native.bind is not None:
+    _CLASSES = TrackedDict, TrackedList, Tracker, Window, Changes, ListCache, DictCache, Place
+    native.bind(*_CLASSES, inside, LOOSE, links, stale, forget_source)
 
 
 def track(value: object, source: object | None = None, keys: Iterable[object] = ()) -> Value:
@@ -44,9 +53,19 @@ def track(value: object, source: object | None = None, keys: Iterable[object] = 
     kind = type(value)
     if kind not in TRACKED and kind not in KINDS:
         return value
-    if kind is dict and not keys and is_flat(value):
-        return tracked_dict(value, LOOSE, UNSAVED, None if source is None else (None, source))  # type: ignore[arg-type]  # `kind` says that it is a dict
+    if kind is dict and not keys:
+        quick = _track_flat(value, source)  # type: ignore[arg-type]  # `kind` says that it is a dict
+        if quick is not None:
+            return quick
     return _Copying().copy(value, None if source is None else source_of(source, keys))
+
+
+def _track_flat(plain: dict[Any, Any], source: object | None) -> Value | None:
+    if native.track is not None:
+        return native.track(plain, source)
+    if not is_flat(plain):
+        return None
+    return tracked_dict(plain, LOOSE, UNSAVED, None if source is None else (None, source))
 
 
 def copy_with(value: Value, source: tuple[Value, object] | None) -> Value:

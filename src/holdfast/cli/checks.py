@@ -11,6 +11,7 @@ from importlib import metadata
 from itertools import islice
 from pathlib import Path
 
+from holdfast import native
 from holdfast.cli import apps
 from holdfast.cli.config import Config
 from holdfast.cli.stores import opened, sqlite_note
@@ -41,6 +42,10 @@ RUNS_LOOKED_AT = 1000
 RUNS_JUDGED = 200
 MOUNTS = Path("/proc/self/mountinfo")
 
+_UNCOMPILED = (
+    "nothing is compiled, so a turn takes about half as long again: "
+    "install a C compiler and Holdfast again, or unset HOLDFAST_NATIVE"
+)
 _NAME = re.compile(r"^[A-Za-z0-9._-]+")
 
 
@@ -85,6 +90,8 @@ def _libraries(_config: Config, _clock: Clock) -> Iterator[Check]:
         except metadata.PackageNotFoundError:
             missing.append(name[0])
     yield Check(name="libraries", verdict=OK, found=", ".join(versions))
+    compiled = "a part is compiled" if native.is_compiled else _UNCOMPILED
+    yield Check(name="speed", verdict=OK if native.is_compiled else NOTE, found=compiled)
     if missing:
         text = f"{', '.join(missing)} not installed: `pip install holdfast` again"
         yield Check(name="libraries", verdict=NOTE, found=text)

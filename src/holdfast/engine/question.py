@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import msgspec
 
+from holdfast import native
 from holdfast.capture.digest import digest
 from holdfast.capture.flats import Flats
 from holdfast.capture.node import where
@@ -15,6 +16,7 @@ from holdfast.capture.tracked import TrackedDict, TrackedList
 from holdfast.engine.brief import brief
 from holdfast.errors import ChangedInCall, NotStorable, UsageError
 from holdfast.model.journal import Asked
+from holdfast.store.codec.vault import vault
 from holdfast.store.codec.veil import redact
 
 KEY = "idempotency_key"
@@ -127,7 +129,7 @@ class Shape:
         for name, value in bound.items():
             mark = self._mark(name, value, flats)
             marks.append((name, mark))
-            asked.append(Asked(name, redact(brief(value)), mark[:4]))
+            asked.append(Asked(name, _told(value), mark[:4]))
         return Question(self.name, _whole(marks), asked, bound)
 
     def _mark(self, name: str, value: object, flats: Flats | None) -> bytes:
@@ -152,6 +154,12 @@ class Shape:
             if digest(value, path=asked.name, flats=flats)[:4] != asked.mark:
                 beside = "or a thread or task beside it did: give the call a copy then"
                 raise ChangedInCall(self.name, f"its argument {asked.name} ({beside})")
+
+
+def _told(value: object) -> str:
+    """A short form of a value, without what must not be shown."""
+    told = None if native.brief is None else native.brief(value, vault.signs)
+    return redact(brief(value)) if told is None else told
 
 
 def whole_digest(name: str, bound: Mapping[str, Any]) -> bytes:

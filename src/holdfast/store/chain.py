@@ -9,6 +9,7 @@ import hashlib
 from msgspec.structs import replace
 
 from holdfast.errors import Damaged
+from holdfast.native import sha256
 from holdfast.store.backends.base import PRUNED, BranchRow, JournalRow, RunRow
 from holdfast.store.codec.frame import open_frame, seal
 
@@ -117,7 +118,7 @@ def pack_mac(store_id: bytes, span: tuple[int, int], head: bytes, payload: memor
 
 def row_mac(store_id: bytes, row: int, before: bytes, body: bytes) -> bytes:
     """The hash of a journal row that follows the row (or branch) with hash `before`."""
-    return hashlib.sha256(b"j" + store_id + row.to_bytes(8, "big") + before + body).digest()
+    return sha256(b"j" + store_id + row.to_bytes(8, "big") + before + body).digest()
 
 
 def pruned_mac(store_id: bytes, row: JournalRow, frame: bytes) -> bytes:

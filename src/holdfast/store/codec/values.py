@@ -55,7 +55,7 @@ from typing import Any, Final, TypeAlias, TypeVar, overload
 
 import msgspec
 
-from holdfast import errors
+from holdfast import errors, native
 from holdfast.store.codec import arrays, lift, wire
 from holdfast.store.codec.lower import Judged, Lowering, is_built_in, is_plain, sorted_bytes
 from holdfast.store.codec.registry import Change, Registry
@@ -96,6 +96,10 @@ def encode(value: object, *, path: "Place" = "value") -> bytes:
 
     Secrets are cut out; what only looks like one is cut out, let stand or refused as `guard` says.
     """
+    if native.encode is not None:
+        quick = native.encode(value, vault.signs)
+        if quick is not None and len(quick) <= MAX_VALUE_BYTES:
+            return quick
     form, data = _packed(value, path, canonical=False)
     return form + data
 

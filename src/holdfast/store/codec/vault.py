@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from holdfast import native
 from holdfast.clock import Clock, SystemClock
 from holdfast.errors import SecretFound, SecretMissing, UsageError
 from holdfast.model.secrets import SecretRules
@@ -77,6 +78,7 @@ class Vault:
         # Needles without a run are looked for one by one; of the others, a few bytes of a run.
         self._loose: tuple[bytes, ...] = ()
         self._grams = leaks.GRAMS
+        self.signs = _signs(self._grams, self._loose)
         self._tight: dict[bytes, list[bytes]] = {}
 
     def declare(self, reference: str, expires: float | None, value: str | None = None) -> Secret:
@@ -130,15 +132,23 @@ class Vault:
 
     def may_hold(self, data: bytes) -> bool:
         """Whether a secret may stand in packed bytes; quick where none does."""
-        for needle in self._loose:
-            if needle in data:
-                return True
+        if native.suspect is not None:
+            is_due = native.suspect(data, self.signs)
+            return is_due and (self._holds_loose(data) or self._holds_more(data))
+        if self._holds_loose(data):
+            return True
         marked = data.translate(leaks.TABLE)
         at = marked.find(leaks.WORD)
         if at < 0 and (b"-" not in data or leaks.ARMOUR not in data):
             return False
         is_due = leaks.is_suspect(data, marked, at, self._grams)
-        return is_due and (self.holds_known(data) or leaks.looks_secret(data))
+        return is_due and self._holds_more(data)
+
+    def _holds_loose(self, data: bytes) -> bool:
+        return any(needle in data for needle in self._loose) if self._loose else False
+
+    def _holds_more(self, data: bytes) -> bool:
+        return self.holds_known(data) or leaks.looks_secret(data)
 
     def holds_known(self, data: bytes) -> bool:
         """Whether a known secret stands in bytes."""
@@ -203,6 +213,11 @@ class Vault:
             if run is not None:
                 self._tight.setdefault(run[: leaks.GRAM], []).append(needle)
         self._grams = leaks.GRAMS.union(self._tight)
+        self.signs = _signs(self._grams, self._loose)
+
+
+def _signs(grams: frozenset[bytes], loose: tuple[bytes, ...]) -> native.Signs:
+    return b"".join(sorted(grams)), loose
 
 
 def _longest(needles: list[bytes]) -> tuple[bytes, ...]:

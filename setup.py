@@ -1,0 +1,19 @@
+"""What is built in C: see `src/holdfast/native.py`. Where there is no compiler, nothing is."""
+
+from pathlib import Path
+
+from setuptools import Extension, setup
+
+NATIVE = Path("src", "native")
+
+setup(
+    ext_modules=[
+        Extension(
+            "holdfast._native",
+            sorted(map(str, NATIVE.glob("*.c"))),
+            depends=sorted(map(str, NATIVE.glob("*.h"))),
+            extra_compile_args=["-O2", "-std=c11"],
+            optional=True,
+        )
+    ]
+)

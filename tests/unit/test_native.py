@@ -1,0 +1,293 @@
+"""What is done in C gives what its twin in Python gives."""
+
+import hashlib
+import random
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeAlias, TypeVar
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from holdfast import native
+from holdfast.capture.digest import digest
+from holdfast.capture.node import LOOSE
+from holdfast.capture.state import State
+from holdfast.capture.tracked import TrackedDict, TrackedList, track
+from holdfast.engine.brief import brief
+from holdfast.engine.question import Shape
+from holdfast.store.codec import values
+from holdfast.store.codec.vault import Vault, vault
+from holdfast.store.codec.veil import redact
+from tests.property.test_state import World
+from tests.unit.store.codec.keys import SAMPLES
+
+R = TypeVar("R")
+Value: TypeAlias = Any
+
+compiled = pytest.mark.skipif(not native.is_compiled, reason="there was no C compiler")
+
+FUNCTIONS = (
+    "suspect", "hash_flat", "hash_items", "brief", "encode",
+    "track", "append", "set_items", "delta",
+)  # fmt: skip
+
+
+@contextmanager
+def twins() -> Iterator[None]:
+    """Everything is done in Python."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in FUNCTIONS:
+            patch.setattr(native, name, None)
+        yield
+
+
+def in_python(function: Callable[..., R], *args: object) -> R:
+    with twins():
+        return function(*args)
+
+
+texts = (
+    st.text(max_size=80)
+    | st.sampled_from([key for _, key in SAMPLES])
+    | st.text("ab-_ ", max_size=70)
+)
+numbers = (
+    st.integers()
+    | st.sampled_from([0, 31, 32, -32, -33, 127, 128, 255, 256, 65535, 65536, 2**32, 2**63, 2**64])
+    | st.integers(-(2**65), 2**65)
+)
+leaves = texts | numbers | st.floats() | st.booleans() | st.none() | st.binary(max_size=300)
+odd = st.sampled_from([(1, "t"), {1, 2}, 1 + 2j, "\ud800", "half \udc80", range(3)])
+flat = st.dictionaries(texts, leaves, max_size=40) | st.lists(leaves, max_size=40)
+plain_values = st.recursive(
+    leaves | odd,
+    lambda inner: st.lists(inner, max_size=6) | st.dictionaries(texts, inner, max_size=5),
+)
+
+
+def test_it_is_compiled_where_there_is_a_compiler() -> None:
+    assert native.is_compiled or shutil.which("cc") is None
+
+
+@given(st.lists(st.binary(max_size=200)), st.integers(0, 5000))
+def test_the_hash_is_the_standard_one(parts: list[bytes], more: int) -> None:
+    ours, theirs = native.sha256(), hashlib.sha256()
+    for part in [*parts, bytes(more)]:
+        ours.update(part)
+        theirs.update(part)
+        assert theirs.digest() == ours.copy().digest() == ours.digest()
+
+    assert hashlib.sha256(memoryview(b"ab")).digest() == native.sha256(bytearray(b"ab")).digest()
+
+
+@pytest.mark.parametrize("length", [*range(130), 4095, 4096, 4097])
+def test_the_hash_of_every_length_near_a_block_is_the_standard_one(length: int) -> None:
+    data = random.Random(length).randbytes(length)  # noqa: S311 a seed
+
+    assert hashlib.sha256(data).digest() == native.sha256(data).digest()
+
+
+@st.composite
+def packed(draw: st.DrawFn) -> bytes:
+    """Bytes with words, long runs, beginnings of keys and keys among them."""
+    parts = st.sampled_from(
+        [b" ", b"-", b"word", b"a" * 19, b"b" * 20, b"c" * 90, b"sk-", b"eyJ", b"ya29.", b"AKIA",
+         b"-----BEGIN ", b"hooks.slack.com/services/T", b"\x00\xff", b"12345678:AA", b"tiny"]
+    )  # fmt: skip
+    keys = st.sampled_from([key.encode() for _, key in SAMPLES])
+    return b"".join(draw(st.lists(parts | keys | st.binary(max_size=30), max_size=30)))
+
+
+@settings(max_examples=500)
+@given(packed(), st.booleans())
+def test_a_look_for_secrets_is_the_same(data: bytes, knows: bool) -> None:
+    known = Vault(environment={})
+    if knows:
+        known.declare("env:ONE", None, "tiny word")
+        known.declare("env:TWO", None, "b" * 20 + "word")
+
+    assert in_python(known.may_hold, data) == known.may_hold(data)
+
+
+@settings(max_examples=300)
+@given(flat | plain_values)
+@example([{"a": 1}, {"a": 1}])
+def test_a_digest_is_the_same(value: Value) -> None:
+    state, other = State({"v": value}), in_python(State, {"v": value})
+
+    for each in (value, track(value), state.root, state.root["v"]):
+        assert in_python(digest, value if each is not state.root else other.root) == digest(each)
+
+
+@settings(max_examples=300)
+@given(plain_values)
+def test_encoded_bytes_are_the_same(value: Value) -> None:
+    shared = [value, value]
+
+    for each in (value, track(value), shared, {"k": shared}):
+        assert in_python(values.encode, each) == values.encode(each)
+
+
+@settings(max_examples=300)
+@given(plain_values)
+@example("\u2026" * 70)
+@example({"a": [1, 2, 3, {"b": 1}], "c": {}, "d": []})
+def test_a_short_form_is_the_same(value: Value) -> None:
+    def chat(value: object) -> None: ...
+
+    asked = Shape("chat", chat).question((value,), {}).asked
+
+    assert [redact(brief(value))] == [each.brief for each in asked]
+    assert [redact(brief(track(value)))] == [each.brief for each in asked]
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.integers(0, 2**64), st.integers(10, 60))
+def test_a_history_of_a_state_is_written_the_same(seed: int, acts: int) -> None:
+    def history() -> list[bytes]:
+        chance = random.Random(seed)  # noqa: S311 a seed
+        world = World(check=False)
+        for _ in range(acts):
+            world.act(*(chance.randrange(10_000) for _ in range(4)))
+        world.end_turn()
+        return world.log
+
+    assert in_python(history) == history()
+
+
+def message(chance: random.Random) -> Value:
+    made: dict[Any, Any] = {"role": chance.choice("au"), "content": "w" * chance.randrange(200)}
+    if chance.random() < 0.3:
+        made["calls"] = [{"name": "f", "arguments": {"n": chance.random()}} for _ in range(2)]
+    if chance.random() < 0.1:
+        made[chance.choice(["k", 1])] = chance.choice([2**70, "\ud800", (1,), None])
+    return made
+
+
+def say(state: State, turn: int, chance: random.Random) -> None:
+    messages, variables = state.root["messages"], state.root["vars"]
+    for _ in range(chance.randrange(4)):
+        said = message(chance)
+        if chance.random() < 0.5:
+            said = track(said, source=(turn, chance.randrange(3)))
+        messages.append(said)
+    match chance.randrange(8):
+        case 0:
+            state.root["messages"] = messages[-chance.randrange(1, 5) :]
+        case 1:
+            variables.pop(f"v{chance.randrange(4)}", None)
+        case 2:
+            state.root["last"] = {"m": messages[-1] if messages else None, "n": turn}
+        case 3 if messages:
+            messages[-1]["content"] = "changed"
+        case 4:
+            messages.extend(message(chance) for _ in range(40))
+        case 5:
+            variables[chance.choice(["v1", "new", 7])] = chance.choice([1, "x", [1]])
+        case _:
+            variables.update({f"v{turn}": turn, "v1": turn})
+
+
+def converse(seed: int) -> list[bytes | None]:
+    """What usual agents do: messages, answers, variables; trimmed, replaced, deleted."""
+    chance = random.Random(seed)  # noqa: S311 a seed
+    state = State({"messages": [], "vars": {f"v{n}": n for n in range(chance.choice([3, 60]))}})
+    saves: list[bytes | None] = [state.base()]
+    state.locate((1, 0))
+    for turn in range(2, 30):
+        say(state, turn, chance)
+        saves += [digest(state.root["messages"]), digest(state.root["vars"])]
+        if chance.random() < 0.15:
+            saves.append(state.base())
+            state.locate((turn, 7))
+        saves.append(state.delta())
+        if saves[-1] is not None:
+            state.locate((turn, 8) if chance.random() < 0.9 else None)
+    return saves
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.integers(0, 2**64))
+def test_a_conversation_is_written_the_same(seed: int) -> None:
+    assert in_python(converse, seed) == converse(seed)
+
+
+@compiled
+def test_a_usual_conversation_is_written_in_c(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the tests above would compare the twins with themselves."""
+    state = State({"messages": [], "vars": {"a": 1}})
+    state.base()
+    state.locate((1, 0))
+    for name in ("_lower", "_operation"):
+        monkeypatch.delattr(State, name)
+    for name in ("_splice", "hf_note"):
+        monkeypatch.delattr(TrackedList, name)
+    monkeypatch.delattr(TrackedDict, "hf_note")
+
+    for turn in range(40):
+        state.root["messages"].append({"role": "user", "content": "hello", "calls": turn})
+        state.root["messages"].append(track({"role": "model", "content": "hi"}, source=(turn, 1)))
+        state.root["vars"].update({"a": turn, "b": 2})
+        state.root["vars"]["c"] = turn
+        assert state.delta() is not None
+        state.locate((turn, 2))
+
+    assert native.append is not None
+    assert not native.append(state.root["messages"], {"plain": "and held"}, -1)
+    assert len(state.root["messages"]) == 80
+
+
+def test_an_item_that_somebody_holds_is_watched_as_ever() -> None:
+    state = State({"messages": []})
+    held = {"role": "user"}
+    state.root["messages"].append(held)
+    held["role"] = "changed"
+
+    with pytest.raises(Exception, match=r'state\["messages"\]\[0\]'):
+        state.base()
+
+
+@compiled
+def test_arguments_of_other_types_are_refused() -> None:
+    calls: list[tuple[str, tuple[object, ...]]] = [
+        ("bind", ()), ("bind", (int,) * 13), ("suspect", ("text", vault.signs)),
+        ("suspect", (b"", None)), ("hash_flat", ([], vault.signs)), ("hash_flat", ({}, (1, 2))),
+        ("hash_items", ()), ("brief", ()), ("encode", (1,)), ("track", ()), ("append", ([], 1, 2)),
+        ("set_items", ({}, {})), ("delta", ([], 0, 0, 0)),
+        ("hash_items", ([], 0, 1, b"", LOOSE, 0)),
+    ]  # fmt: skip
+
+    for name, args in calls:
+        with pytest.raises(TypeError):
+            getattr(native, name)(*args)
+    for args in (("text",), (1, 2)):
+        with pytest.raises(TypeError):
+            native.sha256(*args)
+
+
+@compiled
+@pytest.mark.parametrize("name", ["encode", "hash_flat", "brief", "track", "append", "delta"])
+def test_without_memory_nothing_breaks(name: str) -> None:
+    testing = pytest.importorskip("_testcapi", reason="this Python has no faulty allocator")
+    wanted = {"a": "b" * 3000, "c": 1.5, "\u00e9": None}
+    call = getattr(native, name)
+    for first in range(30):
+        state = State({"messages": [], "more": {"deep": {"er": []}}})
+        state.root["messages"].append(wanted)
+        args: dict[str, tuple[object, ...]] = {
+            "track": (wanted, (1, 2)),
+            "append": (state.root["messages"], track(wanted), -1),
+            "delta": ([state.root], -1, 0, 10**6, vault.signs),
+        }
+        given_args = args.get(name, (wanted, vault.signs))
+        testing.set_nomemory(first, first + 1)
+        try:
+            call(*given_args)
+        except MemoryError:
+            pass
+        finally:
+            testing.remove_mem_hooks()
+        assert State.restore(state.base(), [], lambda _: None).root == state.root
