@@ -84,3 +84,6 @@ set_items: Final[Callable[[dict[Any, Any], dict[Any, Any]], bool] | None] = _giv
 
 delta: Final[Callable[[list[Any], int, int, int, Signs], Delta | None] | None] = _given("delta")
 """What changed in a state."""
+
+messages: Final[Callable[[list[Any], int, int, list[Any]], list[Any]] | None] = _given("messages")
+"""How a base names the messages that a list begins with."""

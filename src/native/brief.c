@@ -1,6 +1,8 @@
 /* Short forms of the usual values, as `engine/brief` gives them. */
 #include "native.h"
 
+static const char ELLIPSIS[] = "\xe2\x80\xa6";
+
 enum { TEXT_CHARS_MAX = 60, ITEMS_MAX = 3, LOOKED_AT_MAX = 4096, DEPTH = 2 };
 
 static PyObject *brief(PyObject *value, int depth, const Signs *signs);
@@ -31,7 +33,7 @@ static PyObject *brief_text(PyObject *text, const Signs *signs)
         return NULL;
     PyObject *start = PyUnicode_Substring(text, 0, TEXT_CHARS_MAX - 10);
     PyObject *made =
-        start == NULL ? NULL : PyUnicode_FromFormat("%R\xe2\x80\xa6 (%zd long)", start, length);
+        start == NULL ? NULL : PyUnicode_FromFormat("%R%s (%zd long)", start, ELLIPSIS, length);
     Py_XDECREF(start);
     return made;
 }

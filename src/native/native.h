@@ -164,5 +164,6 @@ CALLED(track);
 CALLED(append);
 CALLED(set_items);
 CALLED(delta);
+CALLED(messages);
 
 #endif

@@ -31,7 +31,7 @@ compiled = pytest.mark.skipif(not native.is_compiled, reason="there was no C com
 
 FUNCTIONS = (
     "suspect", "hash_flat", "hash_items", "brief", "encode",
-    "track", "append", "set_items", "delta",
+    "track", "append", "set_items", "delta", "messages",
 )  # fmt: skip
 
 
@@ -236,6 +236,14 @@ def test_a_usual_conversation_is_written_in_c(monkeypatch: pytest.MonkeyPatch) -
         state.locate((turn, 2))
 
     assert native.append is not None
+    assert native.brief is not None
+    assert native.messages is not None
+    assert len(native.messages(state.root["messages"], 10**6, 0, [])) == 0  # They are small.
+    said = [track({"content": "long " * 20}, source=(n, 1)) for n in range(5)]
+    assert native.messages(said, 0, 7, []) == [(1, (n, 1)) for n in range(5)]
+    assert [each.hf_node for each in said] == [7, 8, 9, 10, 11]
+    assert native.brief(state.root["messages"], vault.signs) is not None
+    assert native.brief(["long " * 30], vault.signs) == brief(["long " * 30])
     assert not native.append(state.root["messages"], {"plain": "and held"}, -1)
     assert len(state.root["messages"]) == 80
 
@@ -256,6 +264,7 @@ def test_arguments_of_other_types_are_refused() -> None:
         ("bind", ()), ("bind", (int,) * 13), ("suspect", ("text", vault.signs)),
         ("suspect", (b"", None)), ("hash_flat", ([], vault.signs)), ("hash_flat", ({}, (1, 2))),
         ("hash_items", ()), ("brief", ()), ("encode", (1,)), ("track", ()), ("append", ([], 1, 2)),
+        ("messages", ()),
         ("set_items", ({}, {})), ("delta", ([], 0, 0, 0)),
         ("hash_items", ([], 0, 1, b"", LOOSE, 0)),
     ]  # fmt: skip

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from msgspec.msgpack import Ext
 
-from holdfast import errors
+from holdfast import errors, native
 from holdfast.capture import wire
 from holdfast.capture.dicts import TrackedDict
 from holdfast.capture.fixed import BASIC, Value, is_fixed
@@ -141,6 +141,11 @@ class Lowering:
         """
         found: list[tuple[int, tuple[int, ...]]] = []
         floor, given, number = self._floor, self._given, self.next
+        if native.messages is not None and self._names_answers:
+            found = native.messages(items, floor, number, given)
+            self.next += len(found)
+            self.named += len(found)
+            return found
         for item in items if self._names_answers else ():
             if type(item) is not TrackedDict:
                 break
