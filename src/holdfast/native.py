@@ -87,3 +87,8 @@ delta: Final[Callable[[list[Any], int, int, int, Signs], Delta | None] | None] =
 
 messages: Final[Callable[[list[Any], int, int, list[Any]], list[Any]] | None] = _given("messages")
 """How a base names the messages that a list begins with."""
+
+cuts: Final[Callable[[bytes, tuple[Any, ...]], list[tuple[int, ...]] | None] | None] = _given(
+    "cuts"
+)
+"""Which values can be cut out of a row."""

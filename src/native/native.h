@@ -165,5 +165,6 @@ CALLED(append);
 CALLED(set_items);
 CALLED(delta);
 CALLED(messages);
+CALLED(cuts);
 
 #endif

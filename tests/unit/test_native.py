@@ -18,9 +18,13 @@ from holdfast.capture.state import State
 from holdfast.capture.tracked import TrackedDict, TrackedList, track
 from holdfast.engine.brief import brief
 from holdfast.engine.question import Shape
+from holdfast.model.journal import Answer, Call, Happened, LoopLeft, Row, TurnEnded, Usage
 from holdfast.store.codec import values
+from holdfast.store.codec.frame import seal
+from holdfast.store.codec.texts import whole
 from holdfast.store.codec.vault import Vault, vault
 from holdfast.store.codec.veil import redact
+from holdfast.store.cuttable import cuttable
 from tests.property.test_state import World
 from tests.unit.store.codec.keys import SAMPLES
 
@@ -31,7 +35,7 @@ compiled = pytest.mark.skipif(not native.is_compiled, reason="there was no C com
 
 FUNCTIONS = (
     "suspect", "hash_flat", "hash_items", "brief", "encode",
-    "track", "append", "set_items", "delta", "messages",
+    "track", "append", "set_items", "delta", "messages", "cuts",
 )  # fmt: skip
 
 
@@ -215,6 +219,40 @@ def test_a_conversation_is_written_the_same(seed: int) -> None:
     assert in_python(converse, seed) == converse(seed)
 
 
+def rows_of(saves: list[bytes | None], chance: random.Random) -> list[bytes]:
+    """Frames of journal rows that hold these saves, and answers like those in them."""
+    call, frames = Call(0, "chat", b"d" * 16, 0, 0, False, []), []
+    for turn, save in enumerate(saves):
+        value = values.encode(message(chance))
+        entries: list[Any] = [
+            TurnEnded(turn, 1, 0.5, save, None, False, Usage(), 1),
+            Answer(call, value, 1.0, 0.1, Usage(tokens_in=3, model="m")),
+            Happened(call, "key", value, 1.0, 0.1, "call", None),
+            LoopLeft(turn, 1, save),
+        ]
+        frames.append(seal(whole(Row(-1, turn, chance.sample(entries, 3)))))
+    return frames
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.integers(0, 2**64))
+def test_the_same_values_are_cut_out_of_rows(seed: int) -> None:
+    chance = random.Random(seed)  # noqa: S311 a seed
+    for frame in rows_of([*converse(seed), None], chance):
+        assert in_python(cuttable, frame) == cuttable(frame)
+        broken = bytearray(frame)
+        for _ in range(3):
+            broken[chance.randrange(8, len(broken))] = chance.randrange(256)
+            cuttable(bytes(broken))  # Whatever it finds: nothing breaks.
+
+
+@settings(max_examples=500)
+@given(st.binary(max_size=200))
+def test_rows_that_are_none_break_nothing(data: bytes) -> None:
+    assert cuttable(seal(data)) == in_python(cuttable, seal(data))
+    assert cuttable(seal(b"\x93\x00\x00\x91\x95\x08\x00\x01\xc0\xc4" + data)) is not None
+
+
 @compiled
 def test_a_usual_conversation_is_written_in_c(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else the tests above would compare the twins with themselves."""
@@ -264,7 +302,7 @@ def test_arguments_of_other_types_are_refused() -> None:
         ("bind", ()), ("bind", (int,) * 13), ("suspect", ("text", vault.signs)),
         ("suspect", (b"", None)), ("hash_flat", ([], vault.signs)), ("hash_flat", ({}, (1, 2))),
         ("hash_items", ()), ("brief", ()), ("encode", (1,)), ("track", ()), ("append", ([], 1, 2)),
-        ("messages", ()),
+        ("messages", ()), ("cuts", ()), ("cuts", (b"", [])),
         ("set_items", ({}, {})), ("delta", ([], 0, 0, 0)),
         ("hash_items", ([], 0, 1, b"", LOOSE, 0)),
     ]  # fmt: skip
