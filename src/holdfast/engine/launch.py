@@ -177,8 +177,7 @@ class Launcher:
         if done is not None:
             self._opened.leases.give(found.row.no)
             return done
-        facts = facts_of(order.agent, self._environment)
-        writer = self.take(found, order.agent.version, facts)
+        writer = self.take(found, order.agent.version, facts_of(order.agent, self._environment))
         if order.back is not None:
             go_back(writer, reader, self._clock, order.back, order.reason)
         elif order.is_redo:
@@ -186,6 +185,7 @@ class Launcher:
         session = self._session(order, writer, is_resumed=True)
         if order.decided is not None:
             session.pend(order.decided)
+            session.flush()  # Also of a life that dies at once it is told why it began.
         session.log.info("continues under epoch %d", writer.run.row.epoch)
         return Life(session=session, args=given[0], kwargs=given[1])
 
