@@ -32,6 +32,8 @@ T = TypeVar("T", bound=bytes | None)
 
 _LONG_HEADS_FROM: Final = 1 << 24  # the heads of longer text and bytes begin otherwise
 
+_EMPTY: Final = wire.pack([wire.VERSION, {}])
+
 NAMED_BYTES: Final = 256
 """What a container that a base names is taken to have; smaller ones are mostly written."""
 
@@ -112,6 +114,8 @@ class State:
         `is_beside` says that it will stand right after the delta before it, which it then names.
         """
         with self.lock:
+            if not (self.root or self._tracker.next or self._mirror):
+                return self._first_base()
             before = self._unlocated[-1] if is_beside and self._unlocated else Place()
             if self._mirror is None and before.at is None:
                 before.at = wire.BESIDE
@@ -120,6 +124,13 @@ class State:
             finally:
                 if before.at is wire.BESIDE:
                     before.at = None
+
+    def _first_base(self) -> bytes:
+        """Give the base of a state that nothing was ever put in: every run begins with it."""
+        self.root.hf_node, self._tracker.next = 0, 1
+        self._unlocated.append(Place())
+        self.bytes_to_read = len(_EMPTY)
+        return _EMPTY
 
     def delta(self) -> bytes | None:
         """Give what changed since the last save; None if nothing did."""
