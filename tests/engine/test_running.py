@@ -1,6 +1,7 @@
 """`store.run` starts, continues, or returns what is recorded; one id is one run."""
 # ruff: noqa: ARG001 an agent takes its run first, needed or not
 
+import random
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -37,6 +38,23 @@ def test_a_finished_run_gives_its_recorded_result_and_calls_nothing(
     assert {"said": "chat 7#1", "turn": (1, 2)} == first == again == unasked
     assert ["agent", "chat 7"] == world.asked
     assert holdfast.Status.FINISHED is stage.info().status
+
+
+def test_an_id_made_by_chance_that_a_run_has_already_is_that_run(
+    stage: Stage, world: World
+) -> None:
+    @holdfast.agent
+    def agent(run: holdfast.Run) -> str:
+        return world.ask(run.id)
+
+    first, again = (
+        holdfast.open(stage.path, chance=random.Random(1))  # noqa: S311 it is to repeat
+        for _ in range(2)
+    )
+    with first, again:
+        assert first.run(agent) == again.run(agent)
+
+    assert 1 == len(world.asked)
 
 
 def test_the_first_result_is_what_a_later_call_gets(stage: Stage) -> None:
