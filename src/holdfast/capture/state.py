@@ -208,6 +208,8 @@ class State:
         tracker = self._tracker
         seen = self._leaves.look(tracker, held) if tracker.holders else {}
         due: list[Any] = tracker.dirty
+        if not (due or seen or self._leaves.saved or self._mirror):
+            return None
         if held is not None:
             due = [node for node in due if id(node) in held]
 

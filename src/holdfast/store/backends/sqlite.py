@@ -198,10 +198,7 @@ class SqliteRecords(SqliteReads):
         link = self._writer
         if link.execute("SELECT 1 FROM run WHERE kid=?", (write.kid,)).fetchone():
             return -1
-        newest = link.execute("SELECT coalesce(max(no), 0) FROM run").fetchone()[0]
-        runs, branches = sweep.floor(link)
-        no, branch_no = max(newest, runs) + 1, max(sweep.newest(link), branches) + 1
-        run, branch, row = write.build(no, branch_no)
+        run, branch, row = write.build(*sweep.next_numbers(link))
         if branch.parent and not link.execute(schema.BRANCH_BY_NO, (branch.parent,)).fetchone():
             return -1  # It was to grow from a run that was removed or erased since.
         if any(sweep.noted(link, key) != value for key, value in write.notes.items()):
@@ -219,8 +216,7 @@ class SqliteRecords(SqliteReads):
         link = self._writer
         if not self._is_at(write.no, write.epoch):
             return -1
-        branch_no = max(sweep.newest(link), sweep.floor(link)[1]) + 1
-        branch, run, row = write.build(branch_no)
+        branch, run, row = write.build(sweep.next_numbers(link)[1])
         self._insert_branch(branch)
         if run is not None:
             self._update(run, write.epoch)
