@@ -85,12 +85,15 @@ class Housekeeper:
                 self._leases.beat()
                 self._stop_asked(self.sessions())
                 beaten = self._clock.monotonic()
-            for session in self.sessions():
-                session.pacer.tick()
-                self._spill(session)
-                self._flush_if_idle(session)
+            self._look_after()
             self._wake.wait(TICK_S)
             self._wake.clear()
+
+    def _look_after(self) -> None:
+        for session in self.sessions():
+            session.pacer.tick()
+            self._spill(session)
+            self._flush_if_idle(session)
 
     def _falls_asleep(self) -> bool:
         """Whether there was no run for a while; `add` wakes the thread from here on."""
