@@ -129,7 +129,8 @@ def test_a_branch_whose_row_is_lost_is_not_left_out(path: Path) -> None:
         store.checkpoints("branched")
 
 
-def test_a_store_under_a_damaged_id_is_not_an_empty_one(path: Path) -> None:
+@pytest.mark.parametrize("run", ["packed", None])
+def test_a_store_under_a_damaged_id_is_not_an_empty_one(path: Path, run: str | None) -> None:
     id_ = store_id(path)
     change(path, page_of(path, "meta"), id_, bytes([id_[0] ^ 1]) + id_[1:])
 
@@ -137,7 +138,7 @@ def test_a_store_under_a_damaged_id_is_not_an_empty_one(path: Path) -> None:
         holdfast.open(path) as store,
         pytest.raises(holdfast.Damaged, match="the store's id is damaged"),
     ):
-        store.run(keeper, "packed", 6, id="packed")
+        store.run(keeper, "packed", 6, id=run)
 
 
 def test_a_store_that_does_not_say_what_it_needs_is_refused(path: Path) -> None:

@@ -17,7 +17,7 @@ from holdfast.model.journal import Interrupted
 from holdfast.store import wishes
 from holdfast.store.open import open_store
 from holdfast.store.verify import verify
-from tests.engine.kit import RUN, Stage
+from tests.engine.kit import RUN, Crash, Stage, reaching
 
 HERE = Path(__file__).parent
 TURNS = 5
@@ -203,6 +203,13 @@ def test_a_wish_of_somebody_who_died_does_not_hold_the_run_for_long(
     stage: Stage, desk: Desk
 ) -> None:
     desk.is_over = True
+
+    def die(at: str) -> None:
+        if at == "turn.ending":
+            raise Crash(at)
+
+    with reaching(die):
+        stage.die(desk.agent)
     opened = open_store(stage.path, SystemClock())
     wishes.pause(opened, 1, SystemClock().now() + 0.3)
     opened.close()

@@ -1,7 +1,10 @@
 """`store.run` starts, continues, or returns what is recorded; one id is one run."""
 # ruff: noqa: ARG001 an agent takes its run first, needed or not
 
+import gc
+import random
 import threading
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +13,7 @@ from unittest.mock import patch
 import pytest
 
 import holdfast
+from holdfast.clock import SystemClock
 from holdfast.store.reader import Reader
 from tests.engine.kit import RUN, Crash, Stage, World
 
@@ -37,6 +41,23 @@ def test_a_finished_run_gives_its_recorded_result_and_calls_nothing(
     assert {"said": "chat 7#1", "turn": (1, 2)} == first == again == unasked
     assert ["agent", "chat 7"] == world.asked
     assert holdfast.Status.FINISHED is stage.info().status
+
+
+def test_an_id_made_by_chance_that_a_run_has_already_is_that_run(
+    stage: Stage, world: World
+) -> None:
+    @holdfast.agent
+    def agent(run: holdfast.Run) -> str:
+        return world.ask(run.id)
+
+    first, again = (
+        holdfast.open(stage.path, chance=random.Random(1))  # noqa: S311 it is to repeat
+        for _ in range(2)
+    )
+    with first, again:
+        assert first.run(agent) == again.run(agent)
+
+    assert 1 == len(world.asked)
 
 
 def test_the_first_result_is_what_a_later_call_gets(stage: Stage) -> None:
@@ -534,3 +555,35 @@ def test_half_a_character_is_refused_and_the_other_runs_of_the_process_are_looke
             store.run(garbled, id="garbled")
 
         assert "holdfast-housekeeper" in store.run(sound, id="sound")
+
+
+def test_what_a_life_needed_goes_with_it_and_waits_for_no_garbage_collection(
+    tmp_path: Path,
+) -> None:
+    lives: list[weakref.ref[Any]] = []
+
+    @holdfast.step
+    def ask(messages: list[str]) -> str:
+        return f"answer {len(messages)}"
+
+    @holdfast.agent
+    def agent(run: holdfast.Run) -> None:
+        lives.append(weakref.ref(run._session))  # noqa: SLF001 there is no other way to see it
+        run.state["messages"] = []
+        for turn in run.turns():
+            run.state["messages"].append(ask(run.state["messages"]))
+            if turn == 2:
+                return
+
+    clock = SystemClock()
+    with holdfast.open(tmp_path) as store:
+        gc.disable()
+        try:
+            store.run(agent)
+            until = clock.monotonic() + 10
+            while lives[0]() is not None and clock.monotonic() < until:
+                clock.sleep(0.01)  # The housekeeper may just look after it.
+        finally:
+            gc.enable()
+
+    assert lives[0]() is None

@@ -221,6 +221,28 @@ def test_a_turns_end_is_committed_after_a_moment_even_if_nothing_follows(stage: 
     assert 1 == stage.live(agent)
 
 
+def test_it_is_so_too_where_the_store_had_no_run_for_a_while(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.engine.housekeeper.IDLE_TICKS", 0)
+    idle = threading.Event()
+
+    @holdfast.agent
+    def agent(run: holdfast.Run) -> int:
+        for turn in run.turns():
+            if turn == 1:
+                while "TurnEnded" not in stage.kinds(run.id):
+                    idle.wait(0.02)
+                return turn
+        raise AssertionError
+
+    with stage.open() as store:
+        for number in range(3):
+            assert 1 == store.run(agent, id=f"run-{number}")
+            while not store._lives._housekeeper._is_asleep:  # noqa: SLF001 there is no other way to see it
+                idle.wait(0.02)
+
+
 def test_a_cadence_marks_every_nth_turn(stage: Stage) -> None:
     @holdfast.agent(checkpoint=holdfast.every(turns=3))
     def agent(run: holdfast.Run) -> None:

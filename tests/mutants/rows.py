@@ -53,7 +53,7 @@ ROWS = [
         "column outside the hash",
         "the epoch of a run is outside its hash",
         f"{HASHED}test_every_change_of_a_column_is_refused",
-        (CHAIN, "for n in (row.no, row.epoch, row.head))", "for n in (row.no, row.head))"),
+        (CHAIN, "_THREE.pack(row.no, row.epoch, row.head)", "_THREE.pack(row.no, 0, row.head)"),
     ),
     mutant(
         "column outside the hash",
@@ -61,8 +61,8 @@ ROWS = [
         f"{HASHED}test_every_change_of_a_column_is_refused",
         (
             CHAIN,
-            "for n in (row.no, row.run, row.parent, row.at))",
-            "for n in (row.no, row.run, row.parent))",
+            "_FOUR.pack(row.no, row.run, row.parent, row.at)",
+            "_FOUR.pack(row.no, row.run, row.parent, 0)",
         ),
     ),
     mutant(
@@ -94,7 +94,7 @@ ROWS = [
         "index trusted",
         "a run is believed to be the one that its index names",
         f"{READ}test_a_run_that_is_filed_under_the_name_of_another_is_damage",
-        (READER, "        if found.body.id != run:", "        if not found.body.id:"),
+        (READER, "        elif found.body.id != run:", "        elif not found.body.id:"),
     ),
     mutant(
         "index trusted",

@@ -34,6 +34,8 @@ T = TypeVar("T", bound=bytes | None)
 Whole: TypeAlias = list[tuple[Any, int]]
 """Containers that a save wrote without a reference in them, with their numbers."""
 
+_EMPTY: Final = wire.pack([wire.VERSION, {}])
+
 NAMED_BYTES: Final = 256
 """What a container that a base names is taken to have; smaller ones are mostly written."""
 
@@ -114,6 +116,8 @@ class State:
         `is_beside` says that it will stand right after the delta before it, which it then names.
         """
         with self.lock:
+            if not (self.root or self._tracker.next or self._mirror):
+                return self._first_base()
             before = self._unlocated[-1] if is_beside and self._unlocated else Place()
             if self._mirror is None and before.at is None:
                 before.at = wire.BESIDE
@@ -122,6 +126,13 @@ class State:
             finally:
                 if before.at is wire.BESIDE:
                     before.at = None
+
+    def _first_base(self) -> bytes:
+        """Give the base of a state that nothing was ever put in: every run begins with it."""
+        self.root.hf_node, self._tracker.next = 0, 1
+        self._unlocated.append(Place())
+        self.bytes_to_read = len(_EMPTY)
+        return _EMPTY
 
     def delta(self) -> bytes | None:
         """Give what changed since the last save; None if nothing did."""
@@ -204,6 +215,8 @@ class State:
                 return self._written(*quick)
         seen = self._leaves.look(tracker, held) if tracker.holders else {}
         due: list[Any] = tracker.dirty
+        if not (due or seen or self._leaves.saved or self._mirror):
+            return None
         if held is not None:
             due = [node for node in due if id(node) in held]
 

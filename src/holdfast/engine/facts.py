@@ -130,7 +130,8 @@ def _texts(value: object, depth: int) -> Iterator[str]:
 
 
 def _libraries() -> Iterator[tuple[str, str]]:
-    for name in LIBRARIES:
-        version = getattr(sys.modules.get(name), "__version__", None)
+    loaded = sys.modules
+    for name in [each for each in LIBRARIES if each in loaded]:
+        version = getattr(loaded.get(name), "__version__", None)
         if isinstance(version, str):
             yield name, version

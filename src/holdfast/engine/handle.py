@@ -355,10 +355,17 @@ class Store(Verbs):
         agents.refuse_no_agent("store.run", agent)
         context.refuse_while_read()
         self._refuse_if_closed()
+        is_named = id_ is not None
         if id_ is None:
             id_ = self._lives.new_id(agent.name.rpartition(".")[2])
-        pace = pace or Pace()
-        return Order(agent=agent, run=run_id(id_), args=args, kwargs=kwargs, pace=pace)
+        return Order(
+            agent=agent,
+            run=run_id(id_),
+            args=args,
+            kwargs=kwargs,
+            pace=pace or Pace(),
+            is_named=is_named,
+        )
 
     def _after_fork(self) -> None:
         """In a forked child: the store, its locks and its runs are the parent's."""

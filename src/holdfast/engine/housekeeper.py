@@ -15,6 +15,12 @@ TICK_S = 0.047
 Not 50: that beats in time with steps of 100 ms, and each would end just when this thread commits.
 """
 
+IDLE_TICKS = 20
+"""After so many ticks without a run, a second, the thread sleeps until one begins.
+
+Not at once: of short runs one after the other each would have to wake it, and wait for it too.
+"""
+
 Asked = Callable[[], Mapping[int, Callable[[str], RunStopped]]]
 """The runs that are to stop at their next call, and as what."""
 
@@ -28,19 +34,24 @@ class Housekeeper:
         self._lock = threading.Lock()
         self._wake = threading.Event()
         self._thread: threading.Thread | None = None
+        self._idle_ticks, self._is_asleep = 0, False
         self._is_closed = False
 
     def add(self, session: Session) -> None:
-        """Look after a session."""
-        self._stop_asked([session])
+        """Look after a session; of a run that was made just now nobody can have asked anything."""
+        if session.history is not None:
+            self._stop_asked([session])
         with self._lock:
             self._seen[session] = -1
+            self._idle_ticks = 0
+            was_asleep, self._is_asleep = self._is_asleep, False
             if self._thread is None:
                 self._thread = threading.Thread(
                     target=self._work, name="holdfast-housekeeper", daemon=True
                 )
                 self._thread.start()
-        self._wake.set()
+        if was_asleep:
+            self._wake.set()
 
     def remove(self, session: Session) -> None:
         """Look after it no more."""
@@ -58,26 +69,38 @@ class Housekeeper:
         Its thread is not here, and nobody would ever let go of what it held when it forked.
         """
         self._lock, self._wake, self._thread = threading.Lock(), threading.Event(), None
+        self._is_asleep = False
         left, self._seen = list(self._seen), {}
         return left
 
     def _work(self) -> None:
         beaten = self._clock.monotonic()
         while not self._is_closed:
-            if not self._seen:
+            if self._falls_asleep():
                 self._wake.wait()
                 self._wake.clear()
+                beaten = self._clock.monotonic()  # Whoever takes a run beats for it at once.
                 continue
             if self._clock.monotonic() - beaten >= BEAT_S:
                 self._leases.beat()
                 self._stop_asked(self.sessions())
                 beaten = self._clock.monotonic()
-            for session in self.sessions():
-                session.pacer.tick()
-                self._spill(session)
-                self._flush_if_idle(session)
+            self._look_after()
             self._wake.wait(TICK_S)
             self._wake.clear()
+
+    def _look_after(self) -> None:
+        for session in self.sessions():
+            session.pacer.tick()
+            self._spill(session)
+            self._flush_if_idle(session)
+
+    def _falls_asleep(self) -> bool:
+        """Whether there was no run for a while; `add` wakes the thread from here on."""
+        with self._lock:
+            self._idle_ticks = 0 if self._seen else self._idle_ticks + 1
+            self._is_asleep = self._idle_ticks > IDLE_TICKS
+            return self._is_asleep
 
     def _stop_asked(self, sessions: Iterable[Session]) -> None:
         """Have runs that somebody cancelled, or wants to hold, stop at their next call.

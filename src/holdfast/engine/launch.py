@@ -95,8 +95,9 @@ class Launcher:
     def begin(self, order: Order) -> Life | Done:
         """Start the run, continue it, or give its recorded result."""
         self._opened.records.revive()
-        for _ in range(TRIES_MAX):
-            found = self._opened.reader.find(order.run)
+        for attempt in range(TRIES_MAX):
+            is_new = not (order.is_named or attempt)
+            found = self._opened.reader.find(order.run, is_new=is_new)
             if found is None:
                 life = self._start(order)
                 if life is not None:
@@ -149,9 +150,8 @@ class Launcher:
             return None
         if not self._opened.leases.take(writer.run.row.no):
             raise self._held(writer.run)
-        return Life(
-            session=self._session(order, writer), args=order.args, kwargs=dict(order.kwargs)
-        )
+        session = self._session(order, writer)
+        return Life(session=session, args=order.args, kwargs=dict(order.kwargs))
 
     def _continue(self, order: Order, found: StoredRun) -> Life | Done:
         given = agree(self._opened.reader, order, found)
@@ -177,8 +177,7 @@ class Launcher:
         if done is not None:
             self._opened.leases.give(found.row.no)
             return done
-        facts = facts_of(order.agent, self._environment)
-        writer = self.take(found, order.agent.version, facts)
+        writer = self.take(found, order.agent.version, facts_of(order.agent, self._environment))
         if order.back is not None:
             go_back(writer, reader, self._clock, order.back, order.reason)
         elif order.is_redo:
@@ -186,6 +185,7 @@ class Launcher:
         session = self._session(order, writer, is_resumed=True)
         if order.decided is not None:
             session.pend(order.decided)
+            session.flush()  # Also of a life that dies at once it is told why it began.
         session.log.info("continues under epoch %d", writer.run.row.epoch)
         return Life(session=session, args=given[0], kwargs=given[1])
 

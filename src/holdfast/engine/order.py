@@ -20,7 +20,8 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     `is_restart` tries a failed run again with its recorded arguments; `back` is a turn's end to go
     on from instead of the newest one. `decided` is why: recorded once the run is ours;
     `pulse` is a supervisor's ear. `pace` is what is said of saving this run alone,
-    `origin` whose child it is. One that `must_exist` is not begun anew where it was removed.
+    `origin` whose child it is. One that `must_exist` is not begun anew where it was removed; one
+    that nobody named has an id made by chance, which is not looked for before it is taken.
     """
 
     agent: Agent[..., Any]
@@ -37,6 +38,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     pace: Pace = Pace()
     origin: Origin | None = None
     must_exist: bool = False
+    is_named: bool = True
 
 
 class Done(msgspec.Struct, frozen=True, kw_only=True):

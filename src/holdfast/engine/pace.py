@@ -10,6 +10,7 @@ end. Such an entry rides along with the next commit.
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from weakref import proxy
 
 from holdfast.engine import context
 from holdfast.engine.save import hold
@@ -36,7 +37,7 @@ class Pacer:
     """The saving of one life of a run."""
 
     def __init__(self, session: Session, pace: Pace) -> None:
-        self._session = session
+        self._session: Session = proxy(session)  # It holds us, as in `Sections`.
         self.is_given = pace.checkpoint is not None
         self._cadence = pace.checkpoint or never()
         self._snapshots = pace.snapshot or {}

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
+from weakref import proxy
 
 from msgspec.structs import replace
 
@@ -43,7 +44,8 @@ class Sections:
     def __init__(self, life: Life) -> None:
         self.declared: dict[str, Section] = {}
         self.report: dict[str, Part] = {}
-        self._life, self._state = life, life.state
+        self._life: Life = proxy(life)  # It holds us: what has ended is to go without a search.
+        self._state = life.state
         self._forms: dict[str, Form] = {}
         self._objects: dict[int, tuple[object, str]] = {}
         self._twins = Twins()

@@ -5,6 +5,7 @@ columns, the hash it follows and its body; in an encrypted store the seal's tag 
 """
 
 import hashlib
+import struct
 
 from msgspec.structs import replace
 
@@ -15,6 +16,7 @@ from holdfast.store.codec.frame import open_frame, seal
 
 KID_BYTES = 16
 MAC_BYTES = 32
+_THREE, _FOUR = struct.Struct(">3Q"), struct.Struct(">4Q")
 
 
 class Hashed:
@@ -129,13 +131,13 @@ def pruned_mac(store_id: bytes, row: JournalRow, frame: bytes) -> bytes:
 
 def branch_mac(store_id: bytes, row: BranchRow, before: bytes) -> bytes:
     """The hash of a branch that grows from a row with hash `before` (empty for the first)."""
-    place = b"".join(n.to_bytes(8, "big") for n in (row.no, row.run, row.parent, row.at))
+    place = _FOUR.pack(row.no, row.run, row.parent, row.at)
     return hashlib.sha256(b"branch" + store_id + place + before + row.body).digest()
 
 
 def run_mac(store_id: bytes, row: RunRow) -> bytes:
     """The hash of a run's catalog row."""
-    place = b"".join(n.to_bytes(8, "big") for n in (row.no, row.epoch, row.head))
+    place = _THREE.pack(row.no, row.epoch, row.head)
     return hashlib.sha256(b"run" + store_id + place + row.kid + row.body).digest()
 
 

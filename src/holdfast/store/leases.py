@@ -67,7 +67,11 @@ class Leases:
             self._held[run] = 0
         is_ours = False
         try:
-            if self._is_free(run) or not self._is_beating(run):
+            if self._is_free(run):
+                with self._lock:
+                    self._say(run)
+                is_ours = True
+            elif not self._is_beating(run):
                 with self._lock:
                     self._beat(run)
                 is_ours = True
@@ -115,10 +119,13 @@ class Leases:
                     if count:
                         self._beat(run)
 
-    def _beat(self, run: int) -> None:
+    def _say(self, run: int) -> None:
+        """Count a sign of life."""
         self._held[run] += 1
-        count = os.getpid() << 32 | self._held[run]
-        self._write(run, count)
+        self._write(run, os.getpid() << 32 | self._held[run])
+
+    def _beat(self, run: int) -> None:
+        self._say(run)
         if self._locks.take(run):  # Ours already, or left by a stalled process that woke up.
             self._locks.give(run + _HEIRS)
         else:

@@ -1,6 +1,5 @@
 """A store's path → everything that reads and writes it; the one place that names backends."""
 
-from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -43,8 +42,8 @@ class Opened(msgspec.Struct, frozen=True, kw_only=True):
 
     def reader_of_run(self) -> Reader:
         """A reader for the writer of one run, whose large values may be patches on each other."""
-        reader = copy(self.reader)
-        reader.chunks = self.chunks.of_run()
+        reader = object.__new__(Reader)  # `copy` takes four times as long, for every run.
+        vars(reader).update(vars(self.reader), chunks=self.chunks.of_run())
         return reader
 
     def close(self) -> None:

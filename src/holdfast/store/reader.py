@@ -110,19 +110,21 @@ class Reader:
         """The value of an entry's bytes, also where they name a chunk."""
         return values.decode(self.chunks.fetch(data))
 
-    def find(self, run: str) -> Run | None:
-        """The run of that id, or None; `RunErased` if there was one and it was erased."""
-        row = self._records.run(self.seals.kid(run))
+    def find(self, run: str, *, is_new: bool = False) -> Run | None:
+        """The run of that id, or None; `RunErased` if there was one and it was erased.
+
+        An id that `is_new` was made by chance a moment ago: no run is looked for.
+        """
+        row = None if is_new else self._records.run(self.seals.kid(run))
         found = None if row is None else self._open_run(row)
         if found is None:
             self._records.check_catalog()  # "Absent" is believed only of a catalog that agrees.
             self._check_id()
-            refuse_erased(self._records, self.seals, run)
-            return None
-        if found.body.id != run:
-            raise Damaged(
-                f"run number {found.row.no}", f"it is filed as {run} but says {found.body.id}"
-            )
+            if not is_new:
+                refuse_erased(self._records, self.seals, run)
+        elif found.body.id != run:
+            where = f"run number {found.row.no}"
+            raise Damaged(where, f"it is filed as {run} but says {found.body.id}")
         return found
 
     def runs(self, before: int | None = None) -> Iterator[Run]:
@@ -191,8 +193,7 @@ class Reader:
                 rows = list(self._segment(branch, span))
             except Damaged:
                 # What is damaged may be a row between them that nobody asked for.
-                due = [id_ for id_ in wanted if span.first <= id_ <= span.last]
-                rows = [self.row(id_) for id_ in due]
+                rows = [self.row(id_) for id_ in wanted if span.first <= id_ <= span.last]
             yield from rows
 
     def beside(self, ids: Iterable[int]) -> dict[Name, Any]:
@@ -290,8 +291,8 @@ class Reader:
         """Whether a branch stands beside its run's history, as its ledger."""
         if not branch.parent or seq_of(branch.at):
             return False
-        first = self.row(first_row(branch))
-        return any(isinstance(entry, Opened) for entry in first.row.entries)
+        entries = self.row(first_row(branch)).row.entries
+        return any(isinstance(entry, Opened) for entry in entries)
 
     def root(self, run: Run) -> Run:
         """The run that a run was forked from first of all, or the run itself."""
@@ -365,9 +366,8 @@ class Reader:
 
     def _segment(self, branch: BranchRow, span: Range) -> Iterator[Placed]:
         """Rows of one branch, each checked against the one before, without a gap."""
-        expected = span.first
+        expected, open_row = span.first, self.seals.of(branch.run).open_row
         before = branch.mac if span.first == first_row(branch) else self._one(span.first - 1).mac
-        open_row = self.seals.of(branch.run).open_row
         for row in self._records.rows(span.first, span.last):
             if row.id != expected:
                 raise Damaged(f"journal row {expected:#x}", "it is missing")

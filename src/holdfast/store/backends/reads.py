@@ -11,7 +11,7 @@ from holdfast.errors import Damaged, StoreError
 from holdfast.model.ids import row_id
 from holdfast.store.backends import catalog, packs, schema
 from holdfast.store.backends.base import Beside, BranchRow, JournalRow, RunRow
-from holdfast.store.backends.connection import named
+from holdfast.store.backends.connection import FOREIGN, translate
 from holdfast.store.backends.heads import HeadNote
 from holdfast.store.backends.packs import Packer, Packs
 from holdfast.store.backends.rows import branch_row, journal_row, run_row
@@ -32,9 +32,12 @@ class SqliteReads:
 
     @contextlib.contextmanager
     def _link(self) -> Iterator[sqlite3.Connection]:
-        with self._reading, named(self._file):
+        with self._reading:
             self._refuse_if_unfit()
-            yield self._reader
+            try:
+                yield self._reader
+            except FOREIGN as error:
+                raise translate(error, self._file) from error
 
     def run(self, kid: bytes) -> RunRow | None:
         """The run of that keyed id."""

@@ -198,9 +198,7 @@ class SqliteRecords(SqliteReads):
         link = self._writer
         if link.execute("SELECT 1 FROM run WHERE kid=?", (write.kid,)).fetchone():
             return -1
-        newest = link.execute("SELECT coalesce(max(no), 0) FROM run").fetchone()[0]
-        no = max(newest, sweep.floor(link)[0]) + 1
-        run, branch, row = write.build(no, self._next_branch())
+        run, branch, row = write.build(*sweep.next_numbers(link))
         if branch.parent and not link.execute(schema.BRANCH_BY_NO, (branch.parent,)).fetchone():
             return -1  # It was to grow from a run that was removed or erased since.
         if any(sweep.noted(link, key) != value for key, value in write.notes.items()):
@@ -218,7 +216,7 @@ class SqliteRecords(SqliteReads):
         link = self._writer
         if not self._is_at(write.no, write.epoch):
             return -1
-        branch, run, row = write.build(self._next_branch())
+        branch, run, row = write.build(sweep.next_numbers(link)[1])
         self._insert_branch(branch)
         if run is not None:
             self._update(run, write.epoch)
@@ -226,9 +224,6 @@ class SqliteRecords(SqliteReads):
         self._index(write.ledger or write.no, write.intents, row.id)
         self._begun.append(row)
         return row.id
-
-    def _next_branch(self) -> int:
-        return max(sweep.newest(self._writer), sweep.floor(self._writer)[1]) + 1
 
     def _insert_branch(self, branch: BranchRow) -> None:
         self._writer.execute(
@@ -325,6 +320,10 @@ class SqliteRecords(SqliteReads):
 
     def revive(self) -> None:
         """After a failed commit: connect anew; what stands on the disk is what counts."""
+        if self._fault is not None:  # Else nobody waits here for a commit that goes on.
+            self._connect_anew()
+
+    def _connect_anew(self) -> None:
         with self._writing, self._reading:
             if self._fault is None or isinstance(self._fault, StoreClosed | Damaged):
                 return

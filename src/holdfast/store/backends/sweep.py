@@ -37,6 +37,15 @@ def floor(link: sqlite3.Connection) -> tuple[int, int]:
     return int.from_bytes(found[:8], "big"), int.from_bytes(found[8:], "big")
 
 
+def next_numbers(link: sqlite3.Connection) -> tuple[int, int]:
+    """The numbers of the next run and the next branch: above all that there are or ever were."""
+    runs, branches = link.execute(
+        "SELECT (SELECT max(no) FROM run), (SELECT max(no) FROM branch)"
+    ).fetchone()
+    removed = floor(link)
+    return max(runs or 0, removed[0]) + 1, max(branches or 0, removed[1]) + 1
+
+
 def noted(link: sqlite3.Connection, key: str) -> bytes | None:
     """What is noted under a key about the whole store; None: nothing."""
     found = link.execute("SELECT value FROM meta WHERE key=?", (key,)).fetchone()
