@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from holdfast import errors
 from holdfast.capture.fixed import BASIC, Value
+from holdfast.capture.lost import Lost
 from holdfast.capture.node import KINDS, Node, Tracker, entries, may_change, step, where
 from holdfast.capture.shadow import Shadows
 from holdfast.store.codec import values
@@ -163,3 +164,18 @@ def _look_through(kind: type) -> bool:
 
 
 _is_transparent: Callable[[type], bool] = lru_cache(maxsize=256)(_look_through)
+
+
+def saved_leaves(nodes: list[Any], tracker: Tracker) -> dict[int, Saved]:
+    """Give the changeable leaves among what was read, with what they encode to now."""
+    numbers = {id(leaf): at for at, leaf in enumerate(nodes) if type(leaf) not in KINDS}
+    saved: dict[int, Saved] = {}
+    for held in tracker.holders.values():
+        holder = held()
+        if holder is None:
+            continue
+        for place, leaf in changeable(holder):
+            if id(leaf) in numbers and type(leaf) is not Lost:
+                now = see(leaf, holder, place, tracker.shadows)
+                saved[id(leaf)] = Saved(leaf, numbers[id(leaf)], now.digest)
+    return saved

@@ -16,11 +16,11 @@ from holdfast.capture.fixed import Value
 from holdfast.capture.flats import Flats
 from holdfast.capture.insert import blank
 from holdfast.capture.known import Known
-from holdfast.capture.leaves import Leaves, Now, Saved, changeable, see
+from holdfast.capture.leaves import Leaves, Now, saved_leaves
 from holdfast.capture.live import LiveLift
-from holdfast.capture.lost import Lost, lost_in
+from holdfast.capture.lost import lost_in
 from holdfast.capture.lower import Lowering
-from holdfast.capture.node import KINDS, Tracker, forget_digests, path_below, where
+from holdfast.capture.node import Tracker, forget_digests, path_below, where
 from holdfast.capture.packable import may_hold_large
 from holdfast.capture.places import At, Place
 from holdfast.capture.reach import reach
@@ -377,7 +377,7 @@ class State:
         state.lost = lost_in(state.root) if goes_on and lift.has_lost else {}
         for section in state.lost:
             del state.root[section]
-        state._leaves.saved = _saved_leaves(lift, tracker)
+        state._leaves.saved = saved_leaves(lift.nodes, tracker)
         if state._mirror is not None:
             state._mirror.follow([base, *deltas])
         return state
@@ -396,18 +396,3 @@ class State:
             self._names_answers = other._names_answers  # noqa: SLF001 of the same class
             self._known = other._known  # noqa: SLF001 of the same class
             self.bytes_to_read = other.bytes_to_read
-
-
-def _saved_leaves(lift: LiveLift, tracker: Tracker) -> dict[int, Saved]:
-    """Give the changeable leaves that were read, with what they encode to now."""
-    numbers = {id(leaf): at for at, leaf in enumerate(lift.nodes) if type(leaf) not in KINDS}
-    saved: dict[int, Saved] = {}
-    for held in tracker.holders.values():
-        holder = held()
-        if holder is None:
-            continue
-        for place, leaf in changeable(holder):
-            if id(leaf) in numbers and type(leaf) is not Lost:
-                now = see(leaf, holder, place, tracker.shadows)
-                saved[id(leaf)] = Saved(leaf, numbers[id(leaf)], now.digest)
-    return saved

@@ -1,7 +1,6 @@
 """What a call asks: a function's arguments, bound by name, digested and shortened."""
 
 import functools
-import hashlib
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
@@ -16,6 +15,7 @@ from holdfast.capture.tracked import TrackedDict, TrackedList
 from holdfast.engine.brief import brief
 from holdfast.errors import ChangedInCall, NotStorable, UsageError
 from holdfast.model.journal import Asked
+from holdfast.native import sha256
 from holdfast.store.codec.vault import vault
 from holdfast.store.codec.veil import redact
 
@@ -170,7 +170,7 @@ def whole_digest(name: str, bound: Mapping[str, Any]) -> bytes:
 def _whole(marks: list[tuple[str, bytes]]) -> bytes:
     """The digest of a call, whatever the order of its arguments."""
     whole = b"".join([name.encode() + b"=" + mark for name, mark in sorted(marks)])
-    return hashlib.sha256(whole).digest()[:DIGEST_BYTES]
+    return sha256(whole).digest()[:DIGEST_BYTES]
 
 
 def signature_of(name: str, fn: Callable[..., Any]) -> inspect.Signature:

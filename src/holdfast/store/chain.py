@@ -4,7 +4,6 @@ SQLite does not check its pages. Each row carries the SHA-256 of its table, its 
 columns, the hash it follows and its body; in an encrypted store the seal's tag stands there.
 """
 
-import hashlib
 import struct
 
 from msgspec.structs import replace
@@ -104,7 +103,7 @@ class Hashed:
 def keyed_id(store_id: bytes, run: str) -> bytes:
     """The catalog key of a run id."""
     name = run.encode("utf-8", "surrogatepass")
-    return hashlib.sha256(b"kid" + store_id + name).digest()[:KID_BYTES]
+    return sha256(b"kid" + store_id + name).digest()[:KID_BYTES]
 
 
 def pack_mac(store_id: bytes, span: tuple[int, int], head: bytes, payload: memoryview) -> bytes:
@@ -113,7 +112,7 @@ def pack_mac(store_id: bytes, span: tuple[int, int], head: bytes, payload: memor
     `head` is its header, the hash before its first row and that of its last.
     """
     place = b"pack" + store_id + b"".join(id_.to_bytes(8, "big") for id_ in span)
-    found = hashlib.sha256(place + head)
+    found = sha256(place + head)
     found.update(payload)
     return found.digest()
 
@@ -126,19 +125,19 @@ def row_mac(store_id: bytes, row: int, before: bytes, body: bytes) -> bytes:
 def pruned_mac(store_id: bytes, row: JournalRow, frame: bytes) -> bytes:
     """The hash of what stands in place of a pruned row."""
     place = row.id.to_bytes(8, "big") + row.mac
-    return hashlib.sha256(b"pruned" + store_id + place + frame).digest()
+    return sha256(b"pruned" + store_id + place + frame).digest()
 
 
 def branch_mac(store_id: bytes, row: BranchRow, before: bytes) -> bytes:
     """The hash of a branch that grows from a row with hash `before` (empty for the first)."""
     place = _FOUR.pack(row.no, row.run, row.parent, row.at)
-    return hashlib.sha256(b"branch" + store_id + place + before + row.body).digest()
+    return sha256(b"branch" + store_id + place + before + row.body).digest()
 
 
 def run_mac(store_id: bytes, row: RunRow) -> bytes:
     """The hash of a run's catalog row."""
     place = _THREE.pack(row.no, row.epoch, row.head)
-    return hashlib.sha256(b"run" + store_id + place + row.kid + row.body).digest()
+    return sha256(b"run" + store_id + place + row.kid + row.body).digest()
 
 
 def check_run(store_id: bytes, row: RunRow) -> None:
