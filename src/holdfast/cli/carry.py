@@ -16,9 +16,11 @@ from holdfast.errors import (
     Blocked,
     Diverged,
     Escalated,
+    Expired,
     InDoubt,
     InvalidState,
     Paused,
+    Rejected,
     RunFailed,
     RunStopped,
     UnknownRun,
@@ -31,6 +33,9 @@ T = TypeVar("T")
 
 EXIT_INTERRUPTED = 130
 EXIT_TERMINATED = 143
+
+ANSWERED = (Expired, Rejected)
+"""Errors that are recorded answers: a restart comes to them again, a turn run anew does not."""
 
 
 def carry_out(
@@ -84,6 +89,13 @@ def restart_command(run: str, config: Config, apps: tuple[str, ...] = ()) -> str
     return shlex.join(words)
 
 
+def with_option(command: str, *words: str) -> str:
+    """The same command with an option more, which must not stand behind a run like `-- -d`."""
+    known = shlex.split(command)
+    at = known.index("--") if "--" in known else len(known)
+    return shlex.join([*known[:at], *words, *known[at:]])
+
+
 def there(command: str, config: Config) -> str:
     """A command as it must be typed to be about the same store as this one."""
     return " ".join([command, shlex.join(_same_store(config))]).strip()
@@ -124,17 +136,23 @@ def _next(error: RunStopped, again: str, config: Config) -> list[str]:
     match error:
         case InDoubt():
             return [
-                f"if it happened:  {again} --happened {error.key}",
-                f"if it did not:   {again} --not-done {error.key}",
+                f"if it happened:  {with_option(again, '--happened', error.key)}",
+                f"if it did not:   {with_option(again, '--not-done', error.key)}",
             ]
         case Blocked():
-            return [f"to do it all the same:  {again} --allow {error.key}"]
+            return [f"to do it all the same:  {with_option(again, '--allow', error.key)}"]
         case Diverged():
-            return [f"with today's code:  {again} --redo-turn"]
+            return [f"with today's code:  {with_option(again, '--redo-turn')}"]
         case Waiting():
             return [f"to answer:  {there(error.command, config)}", f"then:       {again}"]
         case RunFailed() | InvalidState() | Escalated() | Paused():
-            when = "once it may go on" if isinstance(error, Paused) else "to try again"
-            return [f"{when}:  {again}"]
+            return [_once_more(error, again)]
         case _:
             return []
+
+
+def _once_more(error: RunStopped, again: str) -> str:
+    if isinstance(error.__cause__, ANSWERED):
+        return f"to ask again:  {with_option(again, '--redo-turn')}"
+    when = "once it may go on" if isinstance(error, Paused) else "to try again"
+    return f"{when}:  {again}"
