@@ -276,3 +276,8 @@ def test_effects_of_a_branch_that_grew_from_a_bad_row_are_told_by_what_they_are(
     assert [] == fate.effects_unsure
     with holdfast.open(tmp_path) as store:
         assert "order 4" in str(store.get("run").error)
+        (item,) = store.inbox()
+        assert ("escalation", "run", ["dismiss"]) == (item.kind, item.run, item.options)
+        assert "these effects were done after what is left: place(order='order 2')" in item.text
+        store.answer(item.id, "dismiss")
+        assert [] == store.inbox()

@@ -14,9 +14,6 @@ from holdfast.store.repair.sift import Sifted, Stray
 
 Act = Literal["filed", "cut", "carried", "lost"]
 
-REPAIRED = "Repaired"
-"""The error of a run that a repair stopped: a person is to look first, or nothing is left of it."""
-
 
 class Fate(msgspec.Struct, frozen=True, kw_only=True):
     """What a repair does to one damaged run, and what is lost.
