@@ -251,6 +251,15 @@ def test_a_word_that_does_not_fit_is_refused(
     assert why in refused.err
 
 
+def test_a_run_whose_question_was_answered_shows_by_whom_and_what_to_type(desk: Shop) -> None:
+    desk("inbox", "answer", "clerk-1", "yes", "--as", "ann")
+
+    shown = desk("show", "clerk-1").out
+
+    assert "\nheard       Open today?: answered by ann\n" in shown
+    assert "\nnext        holdfast restart clerk-1 --app desk\n" in shown
+
+
 def test_an_empty_inbox_says_so(shop: Shop) -> None:
     shop("run", "shop:echo", "--id", "echo-1")
 
