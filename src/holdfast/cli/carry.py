@@ -10,6 +10,7 @@ import typer
 
 from holdfast.cli.config import Config
 from holdfast.cli.output import tell
+from holdfast.engine import tools
 from holdfast.engine.handle import Store
 from holdfast.engine.sigterm import on_sigterm
 from holdfast.errors import (
@@ -136,7 +137,7 @@ def _next(error: RunStopped, again: str, config: Config) -> list[str]:
     match error:
         case InDoubt():
             return [
-                f"if it happened:  {with_option(again, '--happened', error.key)}",
+                f"if it happened:  {with_option(again, '--happened', _with_outcome(error))}",
                 f"if it did not:   {with_option(again, '--not-done', error.key)}",
             ]
         case Blocked():
@@ -149,6 +150,16 @@ def _next(error: RunStopped, again: str, config: Config) -> list[str]:
             return [_once_more(error, again)]
         case _:
             return []
+
+
+def _with_outcome(error: InDoubt) -> str:
+    """The effect's key, with a place for its outcome where it says that it gives something back."""
+    gives = any(
+        getattr(spec.fn, "__annotations__", {}).get("return") not in (None, "None")
+        for spec in tools.declared()
+        if spec.shape.name == error.effect
+    )
+    return f"{error.key}=JSON" if gives else error.key
 
 
 def _once_more(error: RunStopped, again: str) -> str:
