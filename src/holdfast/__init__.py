@@ -68,7 +68,7 @@ from holdfast.errors import (
     WrongKey,
     WrongLoop,
 )
-from holdfast.ondemand import later
+from holdfast.ondemand import later, offered
 from holdfast.version import VERSION as __version__  # noqa: N811 the usual name
 
 if TYPE_CHECKING:
@@ -266,3 +266,5 @@ __all__ = [
     "step",
     "validate",
 ]
+
+__dir__ = offered(__all__)

@@ -1,7 +1,7 @@
 """Modules that are slow to import and loaded when first used."""
 
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 
@@ -28,3 +28,9 @@ def later(homes: Mapping[str, str], package: str = "holdfast") -> Callable[[str]
         return getattr(importlib.import_module(home), name)
 
     return find
+
+
+def offered(names: Iterable[str]) -> Callable[[], list[str]]:
+    """A package's `__dir__`: what it offers, used yet or not, for whoever completes a name."""
+    found = sorted(names)
+    return lambda: found

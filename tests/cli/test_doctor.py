@@ -108,3 +108,15 @@ def test_a_clock_that_was_set_back_is_noticed(history: Shop) -> None:
 
     assert "note" == check.verdict
     assert "in the future: the clock was set back" in check.found
+
+
+@pytest.mark.parametrize("command", [("runs",), ("show", "run-1"), ("gc",), ("keys", "list")])
+def test_a_store_that_nobody_lets_us_look_at_is_said_in_a_line(
+    shop: Shop, command: tuple[str, ...]
+) -> None:
+    for name, where in (("--store", ("--store", "s" * 300)), ("variable", ())):
+        done = shop(*command, *where, **({} if where else {"HOLDFAST_STORE": "s" * 300}))
+
+        assert 1 == done.status, name
+        assert "cannot be written: file name too long; give a path that" in done.err
+        assert "mistake of Holdfast" not in done.err

@@ -115,3 +115,49 @@ def test_what_a_pruned_run_did_is_told_as_of_what_is_left(shop: Shop) -> None:
     assert (
         "\npruned      older rows, by garbage collection; steps, checkpoints, tokens are" in after
     )
+
+
+STOCK = """
+from dataclasses import dataclass
+
+import holdfast
+import numpy as np
+
+
+@dataclass
+class Item:
+    text: str
+
+
+@holdfast.step
+def find(n: int) -> Item:
+    return Item(f"item {n}")
+
+
+@holdfast.agent(checkpoint=holdfast.every(turns=1))
+def keeper(run: holdfast.Run) -> None:
+    for turn in run.turns():
+        noise = np.random.default_rng(turn).random(40_000)
+        run.state.update(vector=noise, item=find(turn))
+        if turn == 20:
+            return
+"""
+
+
+def test_no_rule_about_checkpoints_needs_the_classes_that_the_states_hold(shop: Shop) -> None:
+    shop.put("stock.py", STOCK)
+    assert 0 == shop("run", "stock:keeper", "--id", "run-1").status
+
+    told = shop("gc", "--last", "2", "--dry-run", "--json")
+    done = shop("gc", "--last", "2", "--json")
+
+    assert (0, 0) == (told.status, done.status), told.err
+    fates = {fate["id"]: fate["why"] for fate in told.data["checkpoints"] if fate["why"]}
+    assert [
+        ["among the last 2", "second newest that verifies"],
+        ["among the last 2", "newest that verifies"],
+    ] == list(fates.values())
+    assert told.data["rows"] == done.data["rows"] > 0
+    for point in fates:
+        assert 0 == shop("show", "run-1", "--at", point, "--app", "stock", "-o", "json").status
+    assert 0 == shop("verify", "--deep").status

@@ -175,6 +175,34 @@ def test_a_doubt_is_settled(desk: Shop) -> None:
     assert "rang" == desk("restart", "ringer-1", "--app", "desk", "--json").data["result"]
 
 
+@pytest.mark.parametrize(
+    ("how", "why"),
+    [
+        ((), "nothing here says what ring gives back; say it with `--outcome JSON` (null"),
+        (("--app", "json"), "nothing here says what ring gives back"),
+        (("--app", "desk"), "ring gives back str, and nothing was said"),
+        (("--app", "desk", "--outcome", "7"), "ring gives back str, and something else"),
+    ],
+)
+def test_nothing_is_recorded_of_an_effect_that_gives_something_back(
+    desk: Shop, how: tuple[str, ...], why: str
+) -> None:
+    doubt = ids(desk)[2]
+
+    refused = desk("inbox", "answer", doubt, "happened", *how)
+
+    assert 2 == refused.status
+    assert why in refused.err
+    assert doubt == ids(desk)[2]
+
+
+def test_of_an_effect_that_is_not_known_nothing_can_be_said_on_purpose(desk: Shop) -> None:
+    doubt = ids(desk)[2]
+
+    assert 0 == desk("inbox", "answer", doubt, "happened", "--outcome", "null").status
+    assert doubt not in ids(desk)
+
+
 def test_all_that_was_answered_is_restarted_and_the_rest_left_alone(desk: Shop) -> None:
     question, _, doubt = ids(desk)
     desk("inbox", "answer", question, "yes")
@@ -221,6 +249,15 @@ def test_a_word_that_does_not_fit_is_refused(
 
     assert status == refused.status
     assert why in refused.err
+
+
+def test_a_run_whose_question_was_answered_shows_by_whom_and_what_to_type(desk: Shop) -> None:
+    desk("inbox", "answer", "clerk-1", "yes", "--as", "ann")
+
+    shown = desk("show", "clerk-1").out
+
+    assert "\nheard       Open today?: answered by ann\n" in shown
+    assert "\nnext        holdfast restart clerk-1 --app desk\n" in shown
 
 
 def test_an_empty_inbox_says_so(shop: Shop) -> None:

@@ -163,6 +163,7 @@ def test_an_export_out_of_an_encrypted_store_is_sealed_unless_it_is_asked_for_in
     assert (True, False) == (sealed.data["sealed"], clear.data["sealed"])
     assert b"planted" not in (shop.folder / "sealed").read_bytes()
     assert b"planted" in (shop.folder / "clear").read_bytes()
-    assert 2 == shop("import", "sealed", "--store", "other").status
+    refused = shop("import", "sealed", "--store", "other")
+    assert (2, True) == (refused.status, "the key of the file:  --file-key KEY" in refused.err)
     assert 0 == shop("import", "sealed", "--store", "other", "--file-key", key).status
     assert 0 == shop("show", "run-1", "--store", "other").status

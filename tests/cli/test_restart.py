@@ -1,5 +1,7 @@
 """`holdfast restart`: continue runs from their newest point."""
 
+import json
+import shlex
 import sqlite3
 from pathlib import Path
 
@@ -30,6 +32,20 @@ async def impatient(run):
             await run.child(dozer, id="child")
     except TimeoutError:
         return "without it"
+"""
+
+CLERK = """
+import holdfast
+
+
+@holdfast.effect(approve=True)
+def send(to: str) -> None: ...
+
+
+@holdfast.agent
+def clerk(run: holdfast.Run) -> None:
+    for turn in run.turns():
+        return send("ann")
 """
 
 
@@ -98,6 +114,44 @@ def test_a_failed_run_is_tried_again(history: Shop) -> None:
     assert 5 == still.status
     assert "to try again:  holdfast restart failed --app shop" in still.err
     assert (0, '"well"\n') == (well.status, well.out)
+
+
+def test_a_finished_run_has_no_turn_to_redo(history: Shop) -> None:
+    done = history("restart", "run-42", "--app", "shop", "--redo-turn", "--yes")
+
+    assert 0 == done.status
+    assert "it has finished" in done.err
+    assert "drop the recorded steps" not in done.err
+
+
+def test_what_to_type_can_be_typed_of_a_run_whose_id_begins_with_a_dash(shop: Shop) -> None:
+    shop.put("down")
+    stopped = shop("run", "shop:payer", "--id=-p", "--input", '"o-9"')
+    [line] = [each for each in stopped.err.splitlines() if each.startswith("if it did not")]
+    not_done = line.partition("holdfast ")[2]
+    shown = shop("show", "--", "-p").out
+    (shop.folder / "down").unlink()
+
+    done = shop(*shlex.split(not_done.replace(" -- ", " --yes -- ")))
+
+    assert (0, {"paid": "o-9"}) == (done.status, json.loads(done.out))
+    assert not_done in shown
+
+
+def test_a_run_that_a_person_refused_is_told_how_to_ask_again(shop: Shop) -> None:
+    shop.put("clerk.py", CLERK)
+    shop("run", "clerk:clerk", "--id", "c")
+    shop("inbox", "reject", "c")
+    refused = shop("restart", "c", "--app", "clerk")
+    again = "holdfast restart c --app clerk --redo-turn"
+
+    assert 5 == refused.status
+    assert "it was not done; let the agent do something else, or `holdfast restart" in refused.err
+    assert f"to ask again:  {again}\n" in refused.err
+    assert f"next        {again}\n" in shop("show", "c").out
+    asked = shop(*again.split()[1:], "--yes")
+    assert 8 == asked.status
+    assert "waits for an approval" in asked.err
 
 
 def test_a_run_that_another_process_works_on_is_left_alone(history: Shop) -> None:

@@ -237,3 +237,47 @@ def test_a_checkpoint_restores_though_the_beginning_of_its_life_is_lost(tmp_path
         told, again_state = store.restore(kept.id)
     assert state == again_state
     assert (True, None) == (kept.platform is not None, told.platform)
+
+
+def test_effects_of_a_branch_that_grew_from_a_bad_row_are_told_by_what_they_are(
+    tmp_path: Path,
+) -> None:
+    lives: list[str] = ["first"]
+
+    @holdfast.step
+    def draft() -> str:
+        return lives[-1] * 20_000
+
+    @holdfast.agent
+    def drafter(run: holdfast.Run) -> int:
+        for turn in run.turns():
+            if turn == 2:
+                draft()
+            if turn == 2 and lives == ["first"]:
+                raise Crash
+            place(f"order {turn}")
+            if turn == 4:
+                return turn
+        raise AssertionError
+
+    with holdfast.open(tmp_path) as store, suppress(Crash):
+        store.run(drafter, id="run")
+    newest_object(tmp_path).unlink()  # It lies in the row in which the turn before ends.
+    with holdfast.open(tmp_path) as store:
+        store.plan_rollback("run", to="newest-valid").apply()
+        lives.append("second")
+        assert 4 == store.run(drafter, id="run")
+
+    (fate,) = holdfast.plan_repair(tmp_path).fates
+    holdfast.plan_repair(tmp_path).apply()
+
+    assert [] == whole(tmp_path)
+    assert [f"place(order='order {n}')" for n in (2, 3, 4)] == fate.effects_done
+    assert [] == fate.effects_unsure
+    with holdfast.open(tmp_path) as store:
+        assert "order 4" in str(store.get("run").error)
+        (item,) = store.inbox()
+        assert ("escalation", "run", ["dismiss"]) == (item.kind, item.run, item.options)
+        assert "these effects were done after what is left: place(order='order 2')" in item.text
+        store.answer(item.id, "dismiss")
+        assert [] == store.inbox()

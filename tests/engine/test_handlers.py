@@ -127,20 +127,50 @@ def one_of_another(cents: int, number: str) -> str | None:
     raise AssertionError
 
 
-@holdfast.effect(probe=one_of_another)
-def debit(account: str, cents: int) -> str:
-    raise TimeoutError("no answer")
+def without_outcome() -> None:
+    raise AssertionError
 
 
-def test_a_probe_that_would_get_one_argument_for_another_is_not_asked(stage: Stage) -> None:
-    @holdfast.agent
-    def agent(run: holdfast.Run) -> str:
-        return debit("ann", 7)
+def with_the_client(outcome: str, account: str, cents: int, client: object) -> None:
+    raise AssertionError
 
-    fault = stage.fault(agent)
 
-    assert isinstance(fault, holdfast.InDoubt)
-    assert "one_of_another does not take" in fault.why
+def debit(account: str, cents: int, client: object) -> str:
+    raise AssertionError
+
+
+WANTED = "one_of_another does not take the recorded arguments .* 'number'.*; it is given account, "
+
+
+@pytest.mark.parametrize(
+    ("handlers", "why"),
+    [
+        ({"probe": one_of_another}, f"probe= of debit: {WANTED}cents, client, and idempotency_key"),
+        ({"undo": without_outcome}, "without_outcome does not take the outcome and .*the outcome,"),
+        ({"offset": with_the_client}, "offset= of debit: with_the_client .* 'client'"),
+    ],
+    ids=["one for another", "without the outcome", "what is ignored"],
+)
+def test_a_handler_that_cannot_take_what_it_is_given_is_refused_where_it_is_declared(
+    handlers: dict[str, Any], why: str
+) -> None:
+    declare: Any = holdfast.effect
+
+    with pytest.raises(holdfast.UsageError, match=why):
+        declare(**handlers, ignore="client")(debit)
+
+
+def any_of_them(*args: object, **kwargs: object) -> str:
+    raise AssertionError
+
+
+@pytest.mark.parametrize("option", ["probe", "undo"])
+def test_whether_arguments_without_names_can_be_taken_is_seen_when_they_are_there(
+    option: str,
+) -> None:
+    declare: Any = holdfast.effect
+
+    assert "any_of_them" == declare(**{option: one_of_another})(any_of_them).__name__
 
 
 def is_sent(to: str) -> bool | None:

@@ -35,6 +35,10 @@ def agent_over_effect() -> object:
     return odd.agent(holdfast.effect(plain))
 
 
+def effect_over_step() -> object:
+    return odd.effect(holdfast.step(plain))
+
+
 def static_below() -> object:
     return odd.step(staticmethod(plain))
 
@@ -68,6 +72,7 @@ def plain(run: Any) -> int:
         (effect_over_agent, "plain is an agent already"),
         (agent_over_step, "plain is a step or effect already; take one of the two decorators away"),
         (agent_over_effect, "plain is a step or effect already"),
+        (effect_over_step, "plain is a step or effect already"),
         (static_below, "write @staticmethod above it, not below"),
         (class_below, "write @classmethod above it, not below"),
         (generator, "return the whole answer instead, or .* run.stream"),

@@ -3,6 +3,7 @@
 import random
 from pathlib import Path
 
+import msgspec
 import pytest
 
 import holdfast
@@ -13,6 +14,7 @@ from holdfast.engine.handle import open as open_store
 from holdfast.engine.retain import Collector
 from holdfast.policy.retention import Retention
 from holdfast.report.timeline import timeline
+from holdfast.store.codec.values import registry
 from holdfast.store.gc import objects, runs
 from holdfast.store.verify import verify
 from holdfast.testing.fakes import ManualClock
@@ -548,6 +550,31 @@ def test_what_goes_wrong_in_a_collection_at_close_is_logged(
     open_store(tmp_path / "store", retention=KEPT).close()
 
     assert "garbage was not collected" in caplog.text
+
+
+class Note(msgspec.Struct):
+    text: str
+
+
+@holdfast.agent
+def noter(run: holdfast.Run) -> None:
+    for turn in run.turns():
+        run.state["note"] = Note(f"note {turn}")
+        if turn == 5:
+            return
+
+
+def test_a_store_closes_that_holds_classes_this_program_does_not_know(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    holdfast.register(Note)
+    store.run(noter, id="run")
+    monkeypatch.setattr(registry, "_by_name", {})
+
+    open_store(tmp_path / "store", retention=KEPT).close()
+
+    kept = [fate.why[-1] for fate in store.plan_gc(KEPT).checkpoints if fate.is_kept]
+    assert ["second newest that verifies", "newest that verifies"] == kept[-2:]
 
 
 def test_what_is_left_takes_little_more_than_a_fresh_copy_of_it(tmp_path: Path) -> None:

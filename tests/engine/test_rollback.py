@@ -301,27 +301,33 @@ def test_an_undo_that_cannot_take_what_it_is_given_was_not_called_and_is_tried_a
 ) -> None:
     undone: list[str] = []
 
-    def broken(outcome: str, item: str, client: object) -> None:
+    def broken(outcome: str, item: str, shelf: str) -> None:
         undone.append(item)
 
     def mended(outcome: str, item: str) -> None:
         undone.append(item)
 
-    def declare(undo: Callable[..., None]) -> holdfast.Agent[..., str]:
-        @holdfast.effect(undo=undo, key="item", ignore="client")
-        def fetch(item: str, client: object) -> str:
-            return item
+    def fetch(item: str) -> str:
+        return item
 
-        @holdfast.agent
-        def fetcher(run: holdfast.Run) -> str:
-            for turn in run.turns():
-                if turn == 1:
-                    return fetch("kelp", object())
+    took = holdfast.effect(undo=mended, key="item")(fetch)
+
+    @holdfast.agent
+    def fetcher(run: holdfast.Run) -> str:
+        for turn in run.turns():
+            if turn == 1:
+                return took("kelp")
+        raise AssertionError
+
+    def declare(undo: Callable[..., None]) -> None:
+        def today(item: str, shelf: str = "top") -> str:
             raise AssertionError
 
-        return fetcher
+        today.__qualname__ = fetch.__qualname__
+        holdfast.effect(undo=undo, key="item")(today)
 
-    stage.live(declare(broken))
+    stage.live(fetcher)
+    declare(broken)
     with stage.open() as store:
         [left] = store.plan_rollback(RUN, to=0).apply().effects
         assert ("impossible", []) == (left.how, undone)

@@ -31,6 +31,17 @@ def test_importing_holdfast_loads_no_framework() -> None:
     assert set() == HEAVY & set(loaded)
 
 
+@pytest.mark.parametrize("package", ["holdfast", "holdfast.testing"])
+def test_every_public_name_is_offered_before_it_was_used(package: str) -> None:
+    program = f"import {package} as it; print(*{{*it.__all__}} - {{*dir(it)}})"
+
+    missing = subprocess.run(
+        [sys.executable, "-I", "-c", program], check=True, capture_output=True, text=True
+    ).stdout.split()
+
+    assert [] == missing
+
+
 def test_every_public_name_is_there_and_others_are_refused() -> None:
     assert [] == [name for name in holdfast.__all__ if not hasattr(holdfast, name)]
     assert sorted(holdfast.__all__) == sorted(set(holdfast.__all__))

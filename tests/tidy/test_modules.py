@@ -86,10 +86,11 @@ def _is_docstring(node: ast.stmt) -> bool:
 
 
 def _is_export(node: ast.stmt) -> bool:
-    """The list of names, or the table of names that are loaded on demand."""
+    """The list of names, the table of those that are loaded on demand, or what they offer."""
     if not isinstance(node, ast.Assign):
         return False
     target, value = ast.unparse(node.targets[0]), node.value
-    if "__getattr__" == target:
-        return isinstance(value, ast.Call) and "later" == ast.unparse(value.func)
+    makers = {"__getattr__": "later", "__dir__": "offered"}
+    if target in makers:
+        return isinstance(value, ast.Call) and makers[target] == ast.unparse(value.func)
     return "__all__" == target

@@ -10,15 +10,18 @@ import typer
 
 from holdfast.cli.config import Config
 from holdfast.cli.output import tell
+from holdfast.engine import tools
 from holdfast.engine.handle import Store
 from holdfast.engine.sigterm import on_sigterm
 from holdfast.errors import (
     Blocked,
     Diverged,
     Escalated,
+    Expired,
     InDoubt,
     InvalidState,
     Paused,
+    Rejected,
     RunFailed,
     RunStopped,
     UnknownRun,
@@ -31,6 +34,9 @@ T = TypeVar("T")
 
 EXIT_INTERRUPTED = 130
 EXIT_TERMINATED = 143
+
+ANSWERED = (Expired, Rejected)
+"""Errors that are recorded answers: a restart comes to them again, a turn run anew does not."""
 
 
 def carry_out(
@@ -84,6 +90,13 @@ def restart_command(run: str, config: Config, apps: tuple[str, ...] = ()) -> str
     return shlex.join(words)
 
 
+def with_option(command: str, *words: str) -> str:
+    """The same command with an option more, which must not stand behind a run like `-- -d`."""
+    known = shlex.split(command)
+    at = known.index("--") if "--" in known else len(known)
+    return shlex.join([*known[:at], *words, *known[at:]])
+
+
 def there(command: str, config: Config) -> str:
     """A command as it must be typed to be about the same store as this one."""
     return " ".join([command, shlex.join(_same_store(config))]).strip()
@@ -124,17 +137,33 @@ def _next(error: RunStopped, again: str, config: Config) -> list[str]:
     match error:
         case InDoubt():
             return [
-                f"if it happened:  {again} --happened {error.key}",
-                f"if it did not:   {again} --not-done {error.key}",
+                f"if it happened:  {with_option(again, '--happened', _with_outcome(error))}",
+                f"if it did not:   {with_option(again, '--not-done', error.key)}",
             ]
         case Blocked():
-            return [f"to do it all the same:  {again} --allow {error.key}"]
+            return [f"to do it all the same:  {with_option(again, '--allow', error.key)}"]
         case Diverged():
-            return [f"with today's code:  {again} --redo-turn"]
+            return [f"with today's code:  {with_option(again, '--redo-turn')}"]
         case Waiting():
             return [f"to answer:  {there(error.command, config)}", f"then:       {again}"]
         case RunFailed() | InvalidState() | Escalated() | Paused():
-            when = "once it may go on" if isinstance(error, Paused) else "to try again"
-            return [f"{when}:  {again}"]
+            return [_once_more(error, again)]
         case _:
             return []
+
+
+def _with_outcome(error: InDoubt) -> str:
+    """The effect's key, with a place for its outcome where it says that it gives something back."""
+    gives = any(
+        getattr(spec.fn, "__annotations__", {}).get("return") not in (None, "None")
+        for spec in tools.declared()
+        if spec.shape.name == error.effect
+    )
+    return f"{error.key}=JSON" if gives else error.key
+
+
+def _once_more(error: RunStopped, again: str) -> str:
+    if isinstance(error.__cause__, ANSWERED):
+        return f"to ask again:  {with_option(again, '--redo-turn')}"
+    when = "once it may go on" if isinstance(error, Paused) else "to try again"
+    return f"{when}:  {again}"

@@ -24,7 +24,7 @@ from holdfast.report.facts import facts_of
 from holdfast.report.sla import keep
 from holdfast.report.smells import smells
 from holdfast.store.backends.locks import CommitLock
-from holdfast.store.backends.place import NETWORK, file_system
+from holdfast.store.backends.place import NETWORK, file_system, holds_file
 from holdfast.store.backends.schema import FORMAT
 from holdfast.store.backends.sqlite import FILE
 from holdfast.store.open import Opened
@@ -124,7 +124,7 @@ def _nearest(path: Path) -> Path:
 
 
 def _lock(config: Config, clock: Clock) -> Iterator[Check]:
-    if not (config.store / FILE).exists():
+    if not holds_file(config.store, FILE):
         return
     lock = CommitLock(config.store / "lock", clock, LOCK_WAIT_S_MAX)
     try:

@@ -45,7 +45,12 @@ def waiting(items: Sequence[Item], again: str, config: Config) -> list[tuple[str
         if item.state == "open" and item.kind != DOUBT:
             rows.append(("waits for", f"{item.text} ({item.kind} {item.id})"))
             rows += [("", f"to answer:  {each}") for each in commands(item, again, config)]
-    return rows or [("next", again)]
+    if rows:
+        return rows
+    newest = max(items, key=lambda item: item.at or 0.0, default=None)
+    if newest is not None and newest.at is not None:
+        rows.append(("heard", f"{short(newest.text)}: {_state(newest)}"))
+    return [*rows, ("next", again)]
 
 
 def grid(items: Sequence[Item], now: float) -> Grid:

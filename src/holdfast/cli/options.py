@@ -22,7 +22,13 @@ class Format(StrEnum):
 
 StorePath = Annotated[
     Path | None,
-    typer.Option("--store", metavar="PATH", help="Directory of the store.", show_default=False),
+    typer.Option(
+        "--store",
+        metavar="PATH",
+        help="Directory of the store.",
+        readable=False,  # What can be done with it is told alike, whoever names it.
+        show_default=False,
+    ),
 ]
 Output = Annotated[
     Format | None,

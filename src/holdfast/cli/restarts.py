@@ -110,6 +110,8 @@ def _plan(body: RunBody, doubts: Sequence[Doubt], words: Sequence[Word], how: Ho
         plan.append(f"- record that {effects[word.key]} {what}; this cannot be taken back")
     if how.allow is not None:
         plan.append(f"- let the effect with key {how.allow} pass the fence, once: {body.error}")
+    if body.status is Status.FINISHED:
+        return [*plan, "- print its recorded result: it has finished"]
     if how.redo_turn:
         plan.append("- drop the recorded steps of the unfinished turn (kept on the old branch);")
         plan.append("  its effects stand and are matched by what they mean to do")

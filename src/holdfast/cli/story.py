@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from holdfast.cli.carry import restart_command
+from holdfast.cli.carry import ANSWERED, restart_command, with_option
 from holdfast.cli.config import Config
 from holdfast.cli.grid import Grid
 from holdfast.cli.items import waiting
@@ -78,8 +78,16 @@ def header(told: Timeline, status: str, config: Config, beside: Beside, *, is_he
     elif told.status is Status.ROLLING_BACK and not is_held:
         rows.append(("next", again.replace(" restart ", " rollback ", 1)))
     elif status == INTERRUPTED or (told.error and not told.doubts):
-        rows.append(("next", f"{again} --redo-turn" if status == Status.DIVERGED else again))
+        is_anew = status == Status.DIVERGED or _is_answered(told)
+        rows.append(("next", with_option(again, "--redo-turn") if is_anew else again))
     return Grid(columns=("", " "), rows=[row for row in rows if row[1]], has_header=False)
+
+
+def _is_answered(told: Timeline) -> bool:
+    """Whether a restart would come to the same end, since a person's answer or silence was it."""
+    found = [event.failure.why for event in told.events if event.failure is not None]
+    answered = [f"{each.__module__}.{each.__qualname__}" for each in ANSWERED]
+    return told.status is Status.FAILED and bool(found) and found[-1] in answered
 
 
 def _pruned(told: Timeline) -> str:
@@ -126,8 +134,8 @@ def _doubt(doubt: Doubt, again: str, *, is_held: bool) -> list[tuple[str, str]]:
         return [("under way", what)]
     return [
         ("in doubt", what),
-        ("", f"if it happened:  {again} --happened {doubt.key}"),
-        ("", f"if it did not:   {again} --not-done {doubt.key}"),
+        ("", f"if it happened:  {with_option(again, '--happened', doubt.key)}"),
+        ("", f"if it did not:   {with_option(again, '--not-done', doubt.key)}"),
     ]
 
 

@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from holdfast.engine.fates import REPAIRED
 from holdfast.model.branches import Retaken, Retaking, RolledBack, Settled
+from holdfast.model.failure import REPAIRED
 from holdfast.model.journal import Entry, Error, Failed, Finished, Undone
 from holdfast.model.rollback import Take
 from holdfast.model.run import Status

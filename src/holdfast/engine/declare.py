@@ -14,14 +14,14 @@ from holdfast.engine.depend import Declared, tools_after
 from holdfast.engine.drive import Recorded as Waiting
 from holdfast.engine.drive import adrive, drive
 from holdfast.engine.effect import EffectSpec, perform
-from holdfast.engine.handlers import takes_key
+from holdfast.engine.handlers import arranged, takes_key
 from holdfast.engine.logs import log
 from holdfast.engine.patience import limit_of, retry_of
 from holdfast.engine.question import KEY, Shape, name_of, signature_of
 from holdfast.engine.run import Run
 from holdfast.engine.session import Frame
 from holdfast.engine.validate import Check, validators
-from holdfast.errors import NestedCall, NotInRun, UsageError
+from holdfast.errors import NestedCall, NotDone, NotInRun, UsageError
 from holdfast.model.cadence import Cadence, Snapshots, pace_of
 from holdfast.model.limits import SLA, Retry
 from holdfast.policy.classify import Rule
@@ -252,12 +252,27 @@ def _check_handlers(
     for option, handler in handlers.items():
         if handler is not None:
             signature_of(f"{option}= of {shape.name}", handler)
+            _check_given(option, shape, handler)
     if inspect.iscoroutinefunction(handlers["probe"]) and not inspect.iscoroutinefunction(fn):
         msg = (
             f"probe= of {shape.name} is asynchronous and the effect is not, so nobody could wait "
             "for it; make it an ordinary function"
         )
         raise UsageError(msg)
+
+
+def _check_given(option: str, shape: Shape, handler: Callable[..., Any]) -> None:
+    """Refuse a handler that cannot take what the effect is called with."""
+    is_probe = option == "probe"
+    sample, first = shape.sample(is_live=is_probe), () if is_probe else (None,)
+    if sample is None:
+        return
+    try:
+        arranged(handler, sample, "", first)
+    except NotDone as error:
+        names = ", ".join(("the outcome",) * len(first) + tuple(sample.named))
+        msg = f"{option}= of {shape.name}: {error}; it is given {names}, and idempotency_key"
+        raise UsageError(f"{msg} if it takes that") from None
 
 
 def _check_version(version: object) -> None:
@@ -348,7 +363,7 @@ def _check_function(kind: str, fn: Callable[..., Any]) -> None:
     if not callable(fn):
         msg = f"@{kind} takes a function, not {type(fn).__name__}"
         raise UsageError(msg)
-    if isinstance(fn, Agent) or (kind == "agent" and _is_recorded(fn)):
+    if isinstance(fn, Agent) or (kind != "step" and _is_recorded(fn)):
         was = "an agent" if isinstance(fn, Agent) else "a step or effect"
         raise UsageError(f"{name_of(fn)} is {was} already; take one of the two decorators away")
     if inspect.isgeneratorfunction(fn) or inspect.isasyncgenfunction(fn):

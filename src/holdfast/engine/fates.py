@@ -10,12 +10,9 @@ from holdfast.model.journal import TurnEnded
 from holdfast.model.run import RunBody, Status
 from holdfast.store.backends.base import RunRow
 from holdfast.store.reader import Placed
-from holdfast.store.repair.sift import Sifted
+from holdfast.store.repair.sift import Sifted, Stray
 
 Act = Literal["filed", "cut", "carried", "lost"]
-
-REPAIRED = "Repaired"
-"""The error of a run that a repair stopped: a person is to look first, or nothing is left of it."""
 
 
 class Fate(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,7 +44,7 @@ class Patient(msgspec.Struct, frozen=True, kw_only=True):
 
     `claims` are entries of catalog rows that fail their hashes; `gone` are rows that were
     acknowledged and are not there; `indexed` those that the index says to hold intents; `kin` are
-    branches of other runs with the same ledger.
+    branches of other runs with the same ledger; `strays` those of its own that cannot be kept.
     """
 
     no: int
@@ -59,6 +56,7 @@ class Patient(msgspec.Struct, frozen=True, kw_only=True):
     gone: list[int]
     indexed: list[int]
     kin: list[Sifted] = []
+    strays: list[Stray] = []
 
     @property
     def is_sound(self) -> bool:

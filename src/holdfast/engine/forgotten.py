@@ -7,7 +7,7 @@ from holdfast.engine.question import show
 from holdfast.model.ids import branch_of
 from holdfast.model.journal import Declined, Entry, Happened, Intended
 from holdfast.model.ledger import Opened
-from holdfast.store.repair.sift import Sifted
+from holdfast.store.repair.sift import Sifted, Stray
 
 
 def unsure_of(
@@ -19,7 +19,8 @@ def unsure_of(
     the branches that are kept: what is indexed in another is lost with it.
     """
     lost = [each.lost for each in patient.branches]
-    read = {placed.id for each in patient.branches for placed in each.rest}
+    lines: list[Sifted | Stray] = [*patient.branches, *patient.strays]
+    read = {placed.id for each in lines for placed in each.rest}
     known = {each.key for each in _entries(head) if isinstance(each, Happened | Declined)}
     known |= {each.key for each in added if isinstance(each, Intended)}
     intended = [each for each in _entries(head) if isinstance(each, Intended)]
@@ -54,7 +55,8 @@ def lost_besides(
     }
     unsure: list[str] = []
     done: list[str] = []
-    for each in (line for line in lines if line is not head and line.lost):
+    others: list[Sifted | Stray] = [line for line in lines if line is not head and line.lost]
+    for each in [*others, *patient.strays]:
         entries = _entries(each)
         ended = {entry.key for entry in entries if isinstance(entry, Happened | Declined)}
         over = {entry.key for entry in entries if isinstance(entry, Happened)}
@@ -79,7 +81,7 @@ def done_in(head: Sifted, added: Sequence[Entry]) -> list[str]:
     return list(dict.fromkeys(told(each) for each in intended))
 
 
-def _entries(head: Sifted) -> list[Entry]:
+def _entries(head: Sifted | Stray) -> list[Entry]:
     """What can be read behind the healthy beginning."""
     return [entry for placed in head.rest for entry in placed.row.entries]
 

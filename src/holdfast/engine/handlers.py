@@ -66,7 +66,8 @@ def arranged(
             why = why or error
         else:
             return args, kwargs
-    msg = f"{name_of(fn)} does not take the outcome and the recorded arguments ({why})"
+    what = "the outcome and the recorded arguments" if first else "the recorded arguments"
+    msg = f"{name_of(fn)} does not take {what} ({why})"
     raise NotDone(msg) from why
 
 

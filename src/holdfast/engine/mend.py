@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from holdfast.capture.state import State
 from holdfast.engine.anew import Tail
 from holdfast.engine.cutoff import CutOff, end_rollback
-from holdfast.engine.fates import REPAIRED, Act, Fate, Patient, fate_of, nothing_left
+from holdfast.engine.fates import Act, Fate, Patient, fate_of, nothing_left
 from holdfast.engine.forgotten import done_in, is_ledger, lost_besides, told, unsure_of
 from holdfast.engine.good import newest_good
 from holdfast.engine.outside import is_outside
@@ -23,6 +23,7 @@ from holdfast.engine.points import Points
 from holdfast.engine.restore import is_pruned
 from holdfast.errors import Damaged, NotStorable, UnknownCheckpoint
 from holdfast.model.branches import Retaken, Retaking, RolledBack, Settled, Undoing
+from holdfast.model.failure import REPAIRED
 from holdfast.model.ids import Point, branch_of, ranges
 from holdfast.model.journal import (
     Answer,

@@ -101,6 +101,16 @@ class Shape:
             return None
         return {**dict(zip(self._order, args, strict=False)), **kwargs}
 
+    def sample(self, *, is_live: bool) -> Given | None:
+        """What a handler is given, without the values; None where some have no names.
+
+        One that `is_live` is called beside the effect, and given also what is ignored.
+        """
+        left_out = {KEY} if is_live else self._ignore
+        if not self._is_simple:
+            return None
+        return Given({name: None for name in self._signature.parameters if name not in left_out})
+
     def spread(self, bound: Mapping[str, Any]) -> Given:
         """What was bound once, in the order of today's parameters, whatever the call's was."""
         known = self._signature.parameters

@@ -276,8 +276,9 @@ class _Assessor:
         branches = _found(sifted)
         ends = {each.branch.no: max(each.end, each.lost.stop - 1) for each in branches}
         gone = [id_ for id_ in self._missing if id_ > ends.get(branch_of(id_), id_)]
-        strays = [each for each in sifted if isinstance(each, Stray)]
-        faults = [each.why for each in strays if self._is_of(no, each.no)]
+        found = [each for each in sifted if isinstance(each, Stray)]
+        strays = [each for each in found if self._is_of(no, each.no)]
+        faults = [each.why for each in strays]
         faults += [each.why for each in branches if each.why]
         origin = None if body is None else body.origin
         if body is None:
@@ -291,6 +292,7 @@ class _Assessor:
             faults=faults,
             gone=gone,
             indexed=self._salvage.indexed((origin and origin.ledger) or no),
+            strays=strays,
         )
 
 

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 
 import msgspec
 
-from holdfast.engine.fates import REPAIRED
 from holdfast.engine.good import newest_good
 from holdfast.engine.points import Points
 from holdfast.engine.restore import is_there, whole_history
 from holdfast.errors import Damaged, HoldfastError, UnknownCheckpoint
+from holdfast.model.failure import REPAIRED
 from holdfast.model.ids import Point, parse_point, point_id
 from holdfast.model.journal import Failed
 from holdfast.store.gc import pins

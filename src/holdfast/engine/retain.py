@@ -14,7 +14,15 @@ import msgspec
 from holdfast.engine.logs import log
 from holdfast.engine.needed import rows_to, rows_used
 from holdfast.engine.points import Points
-from holdfast.errors import Damaged, RunErased, StoreError, UnknownCheckpoint, UsageError
+from holdfast.engine.restore import is_there
+from holdfast.errors import (
+    Damaged,
+    NotStorable,
+    RunErased,
+    StoreError,
+    UnknownCheckpoint,
+    UsageError,
+)
 from holdfast.model.ids import Point, branch_of, parse_point, point_id, row_id, seq_of
 from holdfast.model.journal import (
     Answer,
@@ -251,7 +259,16 @@ class Collector:
             self._points.restore(point)
         except (Damaged, UnknownCheckpoint, RunErased):  # The latter: others collect or erase too.
             return False
+        except NotStorable:  # It holds what this program does not know, such as a class.
+            return self._is_there(point)
         return True
+
+    def _is_there(self, name: str) -> bool:
+        """Whether all that a point is made of is there, each row as it was written."""
+        try:
+            return is_there(self._reader, _point(name))
+        except Damaged:
+            return False
 
     def _prunable(
         self, left: Sequence[Run], points: Mapping[str, Sequence[Fate]]

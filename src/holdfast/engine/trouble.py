@@ -18,6 +18,7 @@ from holdfast.engine.item import (
 from holdfast.engine.unsettled import last_word, unsettled, why_left
 from holdfast.errors import Blocked
 from holdfast.model.decision import Action
+from holdfast.model.failure import REPAIRED
 from holdfast.model.journal import Decided, Entry, Failed
 from holdfast.model.run import Status
 from holdfast.store.reader import Reader, Run
@@ -36,23 +37,23 @@ def trouble(reader: Reader, run: Run) -> Iterator[Item]:
     if run.body.status is Status.BLOCKED:
         yield from _block(run, placed.row.entries)
         return
-    entries = placed.row.entries
+    entries, last = placed.row.entries, placed.row.entries[-1]
+    if isinstance(last, Failed) and last.error.name == REPAIRED:
+        yield _escalation(reader, run, placed.id, last.error.message, last.at)
+        return
     if not any(isinstance(entry, Decided) for entry in entries):
         # The decision rides along with the end of the run, and may have been committed before it.
         entries = reader.before(run.row.head, placed.id).row.entries
     for entry in entries:
         if isinstance(entry, Decided) and entry.decision.action is Action.ESCALATE:
-            name = run.body.id.encode("utf-8", "surrogatepass") + placed.id.to_bytes(8, "big")
-            made = hashlib.sha256(b"escalation" + reader.store_id + name).hexdigest()[:16]
             text = f"{entry.failure.what}: {entry.decision.reason}"
-            yield Item(
-                id=made,
-                kind=ESCALATION,
-                run=run.body.id,
-                text=text,
-                options=[DISMISS],
-                since=entry.at,
-            )
+            yield _escalation(reader, run, placed.id, text, entry.at)
+
+
+def _escalation(reader: Reader, run: Run, row: int, text: str, at: float) -> Item:
+    name = run.body.id.encode("utf-8", "surrogatepass") + row.to_bytes(8, "big")
+    made = hashlib.sha256(b"escalation" + reader.store_id + name).hexdigest()[:16]
+    return Item(id=made, kind=ESCALATION, run=run.body.id, text=text, options=[DISMISS], since=at)
 
 
 def _left_undone(reader: Reader, run: Run) -> Iterator[Item]:

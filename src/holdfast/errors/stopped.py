@@ -234,7 +234,8 @@ class Rejected(HoldfastError):
 
     def __str__(self) -> str:
         why = f" ({self.note})" if self.note else ""
-        return f"run {self.run}: {self.by} rejected {self.effect}{why}; it was not done"
+        said = f"{self.by} rejected {self.effect}{why}; it was not done"
+        return f"run {self.run}: {said}; {self.remedy}"
 
 
 class BudgetSpent(HoldfastError):

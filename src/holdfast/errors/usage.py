@@ -281,7 +281,7 @@ class UnknownQuestion(UsageError):
 class AlreadyAnswered(UsageError):
     """Somebody else was first, or the time ran out; what was said then stands."""
 
-    remedy = "`holdfast inbox show ID` prints what was said"
+    remedy = "`holdfast inbox show ID`, or of an effect `holdfast show RUN`, prints what was said"
 
     def __init__(self, question: str, word: str, by: str, at: str) -> None:
         super().__init__(question, word, by, at)
@@ -289,7 +289,8 @@ class AlreadyAnswered(UsageError):
 
     def __str__(self) -> str:
         by = f" by {self.by}" if self.by else ""
-        return f"{self.question} was {self.word}{by} at {self.at}; {self.remedy}"
+        was = "" if self.word == "expired" else "was "
+        return f"{self.question} {was}{self.word}{by} at {self.at}; {self.remedy}"
 
 
 class BadConfig(UsageError):

@@ -8,6 +8,10 @@ TEXT_CHARS_MAX = 500
 """A message is kept up to here in a failure; the journal keeps the whole error beside it."""
 
 
+REPAIRED = "Repaired"
+"""The error of a run that a repair stopped: a person is to look first, or nothing is left of it."""
+
+
 class FailureKind(StrEnum):
     """What kind of failure it is; what follows from each is written in `policy/decide`."""
 

@@ -10,7 +10,7 @@ from holdfast.errors import Damaged, NotEncrypted, StoreClosed, StoreNotFound
 from holdfast.ondemand import OnDemand
 from holdfast.store.backends.directory import Directory
 from holdfast.store.backends.fs import RealFs
-from holdfast.store.backends.place import prepare
+from holdfast.store.backends.place import holds_file, prepare
 from holdfast.store.backends.sqlite import FILE, SqliteRecords
 from holdfast.store.chain import Hashed
 from holdfast.store.chunks import Chunks
@@ -76,7 +76,7 @@ def open_store(
     `must_be_whole` refuses a store that misses acknowledged work; `verify` opens it to look.
     `alone` refuses one that anybody else has open, and keeps others out until it is closed.
     """
-    if must_exist and not (path / FILE).exists():
+    if must_exist and not holds_file(path, FILE):
         raise StoreNotFound(str(path))
     prepare(path)
     frame.ready()

@@ -5,7 +5,7 @@ Each is loaded when it is first used.
 
 from typing import TYPE_CHECKING
 
-from holdfast.ondemand import later
+from holdfast.ondemand import later, offered
 
 if TYPE_CHECKING:
     from holdfast.testing.codecs import CodecContract
@@ -51,3 +51,5 @@ __all__ = [
     "Survived",
     "World",
 ]
+
+__dir__ = offered(__all__)

@@ -31,7 +31,7 @@ CLOSING = closing(
         "holdfast advise --from-store --sla max_recovery=30s,availability=0.999",
         "holdfast advise case.toml --simulate 20000 --html advice.html",
     ),
-    (0, 2, 3, 6),
+    (0, 1, 2, 3, 6, 7),
 )
 EXIT_MISSED = 6
 PLAYED_MAX = 1_000_000

@@ -13,7 +13,7 @@ from holdfast.store.anchor import Anchor, take
 from holdfast.store.open import Opened
 
 CLOSING = closing(
-    ("holdfast anchor > anchor.txt", "holdfast verify --anchor @anchor.txt"), (0, 2, 3, 7)
+    ("holdfast anchor > anchor.txt", "holdfast verify --anchor @anchor.txt"), (0, 1, 2, 3, 7)
 )
 
 

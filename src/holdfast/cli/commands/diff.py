@@ -25,7 +25,7 @@ CLOSING = closing(
         "holdfast diff run-42@1.17.0 run-42",
         "holdfast diff run-42 run-43 -o json",
     ),
-    (0, 2, 3, 7),
+    (0, 1, 2, 3, 7),
 )
 COLUMNS = ("kind", "path", "before", "after")
 

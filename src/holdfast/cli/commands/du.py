@@ -16,7 +16,7 @@ from holdfast.report.sizes import Part, Sizes, entries, sizes
 from holdfast.store.open import Opened
 from holdfast.store.steady import steadily
 
-CLOSING = closing(("holdfast du", "holdfast du run-42", "holdfast du --json"), (0, 2, 3, 7))
+CLOSING = closing(("holdfast du", "holdfast du run-42", "holdfast du --json"), (0, 1, 2, 3, 7))
 RUNS_SHOWN = 20
 
 Id = Annotated[

@@ -15,7 +15,7 @@ from holdfast.store.erase import to_erase
 from holdfast.store.graves import Grave
 from holdfast.store.repair.rebuild import LOST
 
-CLOSING = closing(("holdfast erase run-42 --yes",), (0, 2, 3, 8))
+CLOSING = closing(("holdfast erase run-42 --yes",), (0, 1, 2, 3, 7, 8))
 
 
 def erase(

@@ -17,7 +17,7 @@ from holdfast.store.backends.fs import RealFs
 from holdfast.store.steady import steadily
 
 ALONE = "where the run is restarted without it, it begins anew and does its effects again"
-CLOSING = closing(("holdfast export run-42 run-42.holdfast",), (0, 2, 3, 7))
+CLOSING = closing(("holdfast export run-42 run-42.holdfast",), (0, 1, 2, 3, 7))
 
 
 def export(

@@ -21,7 +21,7 @@ CLOSING = closing(
         "holdfast gc --runs-within 30d",
         "holdfast gc --last 5 --every 100 --quota 2GB",
     ),
-    (0, 2, 3, 7),
+    (0, 1, 2, 3, 7),
 )
 SHOWN = 40
 

@@ -1,5 +1,7 @@
 """`holdfast import FILE`: a run out of a file that `export` made."""
 
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -14,7 +16,7 @@ from holdfast.engine.given import given_key
 from holdfast.engine.naming import run_id
 from holdfast.engine.parcel import from_bytes
 from holdfast.engine.transfer import admit
-from holdfast.errors import UsageError
+from holdfast.errors import KeyUnusable, UsageError, WrongKey
 from holdfast.store.open import open_store
 from holdfast.store.steady import left_of
 
@@ -49,7 +51,8 @@ def import_(
     config = settings(store, output, as_json=as_json)
     if as_ is not None:
         run_id(as_)
-    parcel = from_bytes(_read(file), str(file), given_key(file_key))
+    with _naming_the_key():
+        parcel = from_bytes(_read(file), str(file), given_key(file_key))
     found = open_store(config.store, SystemClock(), key=given_key())
     try:
         run = admit(found, parcel, as_)
@@ -69,6 +72,16 @@ def import_(
     emit(config.output, document=told, lines=[told], grids=[text])
     for child in missing:
         tell(f"its child {child} is not in this store: import it too; {ALONE}")
+
+
+@contextlib.contextmanager
+def _naming_the_key() -> Iterator[None]:
+    """A file may be sealed under another key than the store's: say where that one is given."""
+    try:
+        yield
+    except (KeyUnusable, WrongKey) as error:
+        error.add_note("the key of the file:  --file-key KEY")
+        raise
 
 
 def _read(file: Path) -> bytes:

@@ -15,11 +15,14 @@ from holdfast.cli.options import Apps, AsJson, Output, StorePath, closing, setti
 from holdfast.cli.output import emit, put, tell
 from holdfast.cli.stores import find_run, opened
 from holdfast.clock import SystemClock
+from holdfast.engine import tools
 from holdfast.engine.handle import Store
 from holdfast.engine.handle import open as open_store
 from holdfast.engine.inbox import Inbox
-from holdfast.engine.item import Item
+from holdfast.engine.item import DOUBT, HAPPENED, Item
 from holdfast.engine.notify import Told
+from holdfast.engine.outcomes import Fates
+from holdfast.engine.resolve import doubts
 from holdfast.errors import UsageError
 from holdfast.model.limits import seconds
 
@@ -154,19 +157,48 @@ def answer(
         typer.Option("--outcome", metavar="JSON", help="What an effect that happened gave back."),
     ] = None,
     by: By = None,
+    app: Apps = None,
     store: StorePath = None,
     output: Output = None,
     as_json: AsJson = False,
 ) -> None:
-    """Answer a question, or say of an effect in doubt that it `happened` or is `not done`."""
-    config = settings(store, output, as_json=as_json)
+    """Answer a question, or say of an effect in doubt that it `happened` or is `not done`.
+
+    `--app` names the module of that effect, which says what it can have given back.
+    """
+    config = settings(store, output, app, as_json=as_json)
     if (text is None) == (value is None):
         msg = "give the answer as a text, or as JSON with --value"
         raise UsageError(msg)
     said = text if value is None else _json("--value", value)
     known = None if outcome is None else _json("--outcome", outcome)
+    if said == HAPPENED:
+        _learn(config, id, is_told=outcome is not None)
     with open_store(config.store, must_exist=True) as found:
         _tell(config, found, found.answer(id, said, outcome=known, by=by), "answered")
+
+
+def _learn(config: Config, id_: str, *, is_told: bool) -> None:
+    """Import what says what an effect in doubt gives back; else that must be told.
+
+    It cannot be said again, and an agent that gets nothing instead would fail for good.
+    """
+    with opened(config.store) as found:
+        item = Inbox(found, SystemClock()).find(id_)
+        if item.kind != DOUBT:
+            return
+        run = find_run(found.reader, item.run, config.store)
+        meant = doubts(found.reader.history(run)).get(item.id)
+        is_known = Fates(found.reader, run.ledger).undoing(item.id) is not None
+    apps.load(config.app)
+    if meant is None or is_told or is_known:
+        return
+    if tools.find(meant.call.name, meant.module) is None:
+        msg = (
+            f"nothing here says what {meant.call.name} gives back; say it with `--outcome JSON` "
+            "(null if it is nothing), or name its module with `--app`"
+        )
+        raise UsageError(msg)
 
 
 @inbox.command("notify", epilog=CLOSING)

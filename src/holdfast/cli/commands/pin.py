@@ -8,7 +8,7 @@ from holdfast.cli.options import AsJson, Output, StorePath, closing, settings
 from holdfast.cli.output import emit
 from holdfast.engine.handle import open as open_store
 
-CLOSING = closing(("holdfast pin run-42", "holdfast pin run-42@1.17.0"), (0, 2, 3, 7))
+CLOSING = closing(("holdfast pin run-42", "holdfast pin run-42@1.17.0"), (0, 1, 2, 3, 7))
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="A run, or a checkpoint of one.")]
 

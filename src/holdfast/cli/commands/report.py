@@ -43,7 +43,7 @@ report = typer.Typer(
             "holdfast report roi -o json",
             "holdfast report metrics",
         ),
-        (0, 2, 3, 6),
+        (0, 1, 2, 3, 6, 7),
     ),
     add_completion=False,
     rich_markup_mode=None,
@@ -88,7 +88,9 @@ class Asked:
 
 @report.command(
     "sla",
-    epilog=closing(("holdfast report sla", "holdfast report sla --since 30d --json"), (0, 2, 3, 6)),
+    epilog=closing(
+        ("holdfast report sla", "holdfast report sla --since 30d --json"), (0, 1, 2, 3, 6, 7)
+    ),
 )
 def sla(
     *,
@@ -128,7 +130,7 @@ def sla(
 
 @report.command(
     "cost",
-    epilog=closing(("holdfast report cost", "holdfast report cost --run run-42"), (0, 2, 3)),
+    epilog=closing(("holdfast report cost", "holdfast report cost --run run-42"), (0, 1, 2, 3, 7)),
 )
 def cost(
     *,
@@ -159,7 +161,7 @@ def cost(
 
 @report.command(
     "storage",
-    epilog=closing(("holdfast report storage", "holdfast report storage --json"), (0, 2, 3)),
+    epilog=closing(("holdfast report storage", "holdfast report storage --json"), (0, 1, 2, 3, 7)),
 )
 def storage(
     *,
@@ -190,7 +192,7 @@ def storage(
     "roi",
     epilog=closing(
         ("holdfast report roi --usd-per-hour 500 --gb-month-usd 0.10",),
-        (0, 2, 3),
+        (0, 1, 2, 3, 7),
     ),
 )
 def roi(
@@ -229,7 +231,9 @@ def roi(
 
 @report.command(
     "metrics",
-    epilog=closing(("holdfast report metrics > /var/lib/node_exporter/holdfast.prom",), (0, 2, 3)),
+    epilog=closing(
+        ("holdfast report metrics > /var/lib/node_exporter/holdfast.prom",), (0, 1, 2, 3, 7)
+    ),
 )
 def metrics(*, since: Since = None, until: Until = None, store: StorePath = None) -> None:
     """Print the metrics of the store in Prometheus' text format."""
@@ -243,7 +247,9 @@ def metrics(*, since: Since = None, until: Until = None, store: StorePath = None
 
 @report.command(
     "spans",
-    epilog=closing(("opentelemetry-instrument holdfast report spans --run run-42",), (0, 2, 3)),
+    epilog=closing(
+        ("opentelemetry-instrument holdfast report spans --run run-42",), (0, 1, 2, 3, 7)
+    ),
 )
 def spans(
     *, run: RunId = None, since: Since = None, until: Until = None, store: StorePath = None

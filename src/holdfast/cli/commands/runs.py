@@ -26,14 +26,14 @@ CLOSING = closing(
         "holdfast runs -o jsonl | jq -r .id",
         "holdfast runs cancel run-42 --reason 'no longer needed'",
     ),
-    (0, 2, 3, 7),
+    (0, 1, 2, 3, 7),
 )
 CANCEL_CLOSING = closing(
     (
         "holdfast runs cancel run-42",
         "holdfast runs cancel run-42 --reason 'no longer needed'",
     ),
-    (0, 2, 3, 7),
+    (0, 1, 2, 3, 7),
 )
 COLUMNS = ("id", "agent", "status", "created", "took", "error")
 

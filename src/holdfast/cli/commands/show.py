@@ -40,7 +40,7 @@ CLOSING = closing(
         "holdfast show run-42 --at 7 --path 'messages[-3:].content'",
         "holdfast show run-42 -o jsonl | jq 'select(.kind == \"effect\")'",
     ),
-    (0, 2, 3, 7),
+    (0, 1, 2, 3, 7),
 )
 
 NO_POINTS = "no checkpoints; --every-turn lists the end of every turn, which can be shown too"

@@ -19,7 +19,8 @@ else:
 
 _OTHER_PATH = "give a path that this user may write to, or make this one so"
 _ELSEWHERE = frozenset(
-    (errno.EEXIST, errno.ENOTDIR, errno.ENOENT, errno.EACCES, errno.EPERM, errno.EROFS)
+    {errno.EEXIST, errno.ENOTDIR, errno.ENOENT, errno.ENAMETOOLONG}
+    | {errno.EACCES, errno.EPERM, errno.EROFS}
 )
 """What the system says of a path that is no place for a store, however much room there is."""
 
@@ -83,6 +84,17 @@ def _make(path: Path, fs: Fs) -> None:
         # Whoever made it may not have come to flush it; and where nobody may look, so be it.
         with contextlib.suppress(PermissionError):
             fs.flush_directory(path.parent)
+
+
+def holds_file(path: Path, name: str) -> bool:
+    """Whether the store at `path` has that file; `StoreUnwritable` where nobody lets us look."""
+    try:
+        (path / name).stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        raise unwritable(path, error) from error
+    return True
 
 
 def file_system(path: Path, mounts: Path) -> str:

@@ -50,10 +50,15 @@ class Sifted(msgspec.Struct, kw_only=True):
 
 
 class Stray(msgspec.Struct, frozen=True, kw_only=True):
-    """A branch that cannot be kept: nothing proves where it belongs."""
+    """A branch that cannot be kept: nothing proves where it belongs.
+
+    `rest` are those of its rows that can be read, true among themselves.
+    """
 
     no: int
     why: str
+    rest: list[Placed] = []
+    lost: range = range(0)
 
 
 class Sieve:
@@ -75,7 +80,8 @@ class Sieve:
             branch = self._proven(listed.get(no), no, rows)
             if branch is None:
                 why = f"branch {no}: what it grew from is lost or cannot be told"
-                yield Stray(no=no, why=why)
+                began = self._claimed(listed.get(no))
+                yield Stray(no=no, why=why, rest=list(self._rest(rows, 0, began)))
                 continue
             found = self._read(branch, rows, max(salvage.end(no), *rows, -1))
             if salvage.is_sealed:
@@ -104,6 +110,14 @@ class Sieve:
                 return opened_branch(made, b"")
         return None
 
+    def _claimed(self, row: BranchRow | None) -> bytes | None:
+        """The hash that a branch begins with, if what it grew from is only not to be kept."""
+        if row is not None and row.run == self._run and row.parent:
+            with contextlib.suppress(*_BAD):
+                before = self._salvage.rows(row.parent)[row.at].mac
+                return opened_branch(row, self._seals.open_branch(row, before)).mac
+        return None
+
     def _read(self, branch: Branch, rows: dict[int, JournalRow], end: int) -> Sifted:
         found = Sifted(branch=branch, kept=[], lost=range(0), rest=[], why=None)
         expected, before = found.first, branch.mac
@@ -121,13 +135,19 @@ class Sieve:
         found.rest = list(self._rest(rows, expected))
         return found
 
-    def _rest(self, rows: dict[int, JournalRow], first: int) -> Iterator[Placed]:
-        """Rows behind the first bad one, each chained to the one before as it says of itself."""
+    def _rest(
+        self, rows: dict[int, JournalRow], first: int, began: bytes | None = None
+    ) -> Iterator[Placed]:
+        """Rows behind the first bad one, each chained to the one before as it says of itself.
+
+        `began` is what the first row of all is chained to.
+        """
         for id_ in sorted(rows):
-            before = rows.get(id_ - 1)
+            row = rows.get(id_ - 1)
+            before = began if row is None else row.mac
             if id_ >= first and before is not None:
                 with contextlib.suppress(*_BAD):
-                    yield self._open(rows[id_], before.mac)
+                    yield self._open(rows[id_], before)
 
     def _open(self, row: JournalRow, before: bytes) -> Placed:
         payload = self._seals.open_row(row, before)

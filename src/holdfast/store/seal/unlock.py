@@ -9,6 +9,7 @@ import msgspec
 from holdfast.errors import KeyNeeded, StoreNotFound
 from holdfast.store.backends.connection import check, connect, is_new, is_sealed, named
 from holdfast.store.backends.cuts import Cutter
+from holdfast.store.backends.place import holds_file
 from holdfast.store.backends.sqlite import FILE, SqliteRecords
 from holdfast.store.seal import keys
 from holdfast.store.seal.packer import SealedPacker
@@ -53,7 +54,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
 def facts(path: Path) -> Facts:
     """Which keys the store at `path` has."""
     file = path / FILE
-    if not file.exists():
+    if not holds_file(path, FILE):
         raise StoreNotFound(str(path))
     with named(file), contextlib.closing(connect(file, for_reading=True)) as link:
         if is_new(link):

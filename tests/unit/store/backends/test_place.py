@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.errors import StoreUnwritable, Unsupported
 from holdfast.store.backends.fs import RealFs
-from holdfast.store.backends.place import file_system, prepare, unwritable
+from holdfast.store.backends.place import file_system, holds_file, prepare, unwritable
 
 MOUNTS = """\
 22 27 0:20 / /proc rw,nosuid - proc proc rw
@@ -124,6 +124,18 @@ def test_a_directory_that_cannot_be_written_is_said_so(
 
     with pytest.raises(StoreUnwritable, match="not writable for this user; give a path that"):
         prepare(tmp_path)
+
+
+def test_a_directory_that_this_user_may_not_look_into_is_said_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: Path) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "stat", refuse)
+
+    with pytest.raises(StoreUnwritable, match="permission denied; give a path that"):
+        holds_file(tmp_path, "store.db")
 
 
 @pytest.mark.parametrize(
