@@ -188,6 +188,33 @@ def test_a_cap_of_nothing_and_a_budget_too_small_are_told() -> None:
     assert "recovery budget" in [check.name for check in told.advice.best.misses]
 
 
+def test_saves_that_are_too_slow_are_told_how_quick_they_must_be_of_those_that_are_made() -> None:
+    data = changed("saving.journal_local", None)
+    data["saving"] |= {"journal_remote": "20s", "checkpoint_remote": "500s"}
+
+    told = tell_all(case_of(data, "tape"))
+    text = text_of(told)
+    would = next(each.would for each in told.changes if each.limit.startswith("overhead"))
+
+    assert "remote journal" == told.advice.best.strategy.name
+    assert "would be kept with saves that block 1.5 s in all, not 20 s" in would
+    assert 3 == text.count("no interval keeps both the overhead cap and the recovery time")
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "save"),
+    [("journal", "remote", "journal_remote"), ("local_every", 2, "checkpoint_local")],
+)
+def test_a_current_way_whose_saves_nobody_timed_is_not_taken_for_free(
+    path: str, value: object, save: str
+) -> None:
+    told = tell_all(case_of(changed(f"current.{path}", value), "case"))
+
+    assert told.advice.current is None
+    assert f"how long a {save} of the current way blocks" in text_of(told)
+    assert "against current" not in text_of(told)
+
+
 def test_work_that_never_fails_is_not_saved() -> None:
     data = support()
     data["failures"]["per_task"] = 0

@@ -231,6 +231,10 @@ def _details(told: Told) -> Grid:
         text = f"at least {duration(bound.low_s)} between checkpoints"
         if bound.high_s <= 0:
             text = "no interval keeps the recovery time: see the note"
+        elif not math.isfinite(bound.low_s):
+            text = "no interval keeps the overhead cap: see the note"
+        elif bound.low_s > bound.high_s:
+            text = "no interval keeps both the overhead cap and the recovery time: see the note"
         elif math.isfinite(bound.high_s):
             text = f"{duration(bound.low_s)} to {duration(bound.high_s)} between checkpoints"
         rows.append((f"{bound.cause} failures", text))
