@@ -376,6 +376,18 @@ def test_saves_replays_and_what_waits_are_counted_by_kind() -> None:
     assert 3.0 == value["holdfast_escalations_open",]
 
 
+def test_breaches_are_counted_from_nothing_so_that_the_first_is_an_increase() -> None:
+    def counted(*episodes: Episode) -> list[float]:
+        facts = [run("a", *episodes, sla=SLA(max_recovery="30s"))]
+        text = exposition(facts, keep(facts, NOW), cost_of(facts), 1)
+        families = text_string_to_metric_families(text)
+        [breaches] = [each for each in families if each.name == "holdfast_sla_breaches"]
+        return [each.value for each in sorted(breaches.samples, key=lambda s: s.labels["reason"])]
+
+    assert [0, 0, 0, 0] == counted()
+    assert [0, 0, 1, 0] == counted(failure(45.0))
+
+
 def test_every_alert_uses_metrics_that_are_printed() -> None:
     facts = [run("a", failure(45.0), sla=SLA(availability=0.999))]
     text = exposition(facts, keep(facts, NOW), cost_of(facts), 1)
