@@ -1,6 +1,7 @@
 """Checkpoints come when the cadence says, hold the state of their moment, and can be used."""
 
 import asyncio
+import contextlib
 import threading
 import time
 from collections.abc import Callable
@@ -10,8 +11,11 @@ from typing import Any
 import pytest
 
 import holdfast
+from holdfast.clock import SystemClock
 from holdfast.model.journal import Answer, Intended, Kept, Resumed, Started, TurnEnded
 from holdfast.policy.adaptive import Learnt, learnt_of
+from holdfast.report.timeline import timeline
+from holdfast.store.open import open_store
 from holdfast.testing.fakes import ManualClock
 from tests.engine.kit import RUN, Crash, Stage, World
 
@@ -350,6 +354,29 @@ def test_what_is_said_of_a_run_goes_before_its_agent_and_stays(stage: Stage) -> 
 
     assert [] == marked(stage)
     assert [("steps", 4)] == kept(stage)
+
+
+def test_how_a_run_is_saved_is_told_of_the_life_it_is_in(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def told() -> tuple[str, str | None]:
+        with contextlib.closing(open_store(stage.path, SystemClock(), must_exist=True)) as opened:
+            run = opened.reader.find(RUN)
+            assert run is not None
+            found = timeline(opened.reader, run).pace
+            return str(found.checkpoint), found.durability
+
+    dying = talker(_die_in_turn_1, checkpoint=holdfast.every(turns=1))
+    stage.die(dying)
+    assert ("turns=1", None) == told()
+
+    monkeypatch.setenv("HOLDFAST_DURABILITY", "async")
+    stage.die(dying, checkpoint=holdfast.every(steps=4))
+    assert ("steps=4", "async") == told()
+
+    monkeypatch.delenv("HOLDFAST_DURABILITY")
+    stage.live(talker(two_steps, checkpoint=holdfast.every(turns=1)))
+    assert ("turns=1", None) == told()
 
 
 def test_snapshots_are_said_of_a_run_and_of_a_store_too(
