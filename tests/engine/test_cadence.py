@@ -181,15 +181,16 @@ def test_work_is_counted_from_a_checkpoint_that_the_agent_asked_for(stage: Stage
     assert [(None, 2 + 3), (["memory"], 2 + 4)] == found
 
 
+@pytest.mark.parametrize("cadence", [holdfast.before_irreversible(), holdfast.adaptive()])
 def test_before_an_effect_that_cannot_be_undone_the_state_is_saved_with_its_intent(
-    stage: Stage,
+    stage: Stage, cadence: holdfast.Cadence
 ) -> None:
     def act(run: holdfast.Run, turn: int) -> None:
         run.state["done"].append(turn)
         book(turn)
         mail(turn)
 
-    stage.live(talker(act, checkpoint=holdfast.before_irreversible()))
+    stage.live(talker(act, checkpoint=cadence))
 
     journal = stage.journal()
     before = [journal[at - 1] for at, e in enumerate(journal) if isinstance(e, Intended)]

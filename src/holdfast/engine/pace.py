@@ -91,7 +91,7 @@ class Pacer:
         self._snap_all(why, [s for s, own in self._snapshots.items() if own.before_irreversible])
         if context.critical.get() is not None and self.is_given:
             cadence |= TIGHT
-        if cadence.before_irreversible:
+        if cadence.before_irreversible or cadence.is_adaptive:
             self._keep(why)
 
     def after_child(self) -> None:
