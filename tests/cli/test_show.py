@@ -20,6 +20,15 @@ def test_the_header_sums_a_run_up(history: Shop) -> None:
     assert "30 in, 3 out" == said["tokens"]
 
 
+def test_a_section_of_which_no_snapshot_was_made_is_named(shop: Shop) -> None:
+    said = "memroy: turns=1; audit: never"
+    shop("run", "shop:trader", "--id", "typo", "--input", '"KELP"', "--snapshot", said)
+
+    done = shop("show", "typo")
+
+    assert "memroy: turns=1 (none made: no such section, or not due), audit: never\n" in done.out
+
+
 def test_the_timeline_shows_turns_steps_and_effects_in_order(history: Shop) -> None:
     done = history("show", "run-42", "--json")
 
