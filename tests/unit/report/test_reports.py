@@ -413,6 +413,20 @@ def test_bloat_slow_recoveries_and_runs_left_alone_are_named() -> None:
     assert "30 s are promised" in found["slow recovery"].found
 
 
+def test_a_slow_recovery_is_named_from_the_first_on_with_what_would_fit() -> None:
+    def told(max_recovery: str, clock: str = "catch_up") -> str:
+        sla = SLA(max_recovery=max_recovery, clock=clock)
+        facts = [run("a", failure(45.0), is_watched=True, sla=sla)]
+        [smell] = smells(facts, keep(facts, NOW))
+        return smell.found
+
+    # Half a second to detect it, 22 s to restore, 22.5 s to replay.
+    slow = "P95 of recoveries (1 so far) is 45 s, 30 s are promised; most of it is replay"
+    assert f"{slow}, of which 7.5 s would fit" == told("30s")
+    assert told("20s").endswith("most of it is replay, and the rest alone does not fit")
+    assert told("20s", "resume").endswith("most of it is restore, of which 19.5 s would fit")
+
+
 def test_recoveries_that_waited_for_a_person_are_no_slow_restores() -> None:
     helped = [run(f"r{n}", failure(7200.0, Ending.PERSON), is_watched=True) for n in range(4)]
     kept = keep(helped, NOW)
