@@ -223,6 +223,8 @@ def test_work_that_never_fails_is_not_saved() -> None:
 
     assert "nothing saved" == told.advice.best.strategy.name
     assert "none / none / none" in text_of(told)
+    assert "cost against interval (with a local journal)" in text_of(told)
+    assert [10, 20, 50] == [point["interval_s"] for point in curve(told)]
 
 
 def test_a_step_longer_than_a_failure_leaves_is_told_to_record_its_tokens() -> None:
