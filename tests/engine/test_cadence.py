@@ -549,6 +549,35 @@ def test_an_adaptive_cadence_weighs_money_once_it_knows_how_long_turns_take(
     assert is_saved == bool([turn for turn in marked(stage) if turn < 5])
 
 
+@pytest.mark.parametrize(
+    ("sla", "said"),
+    [
+        (holdfast.SLA(overhead_cap=0), "overhead_cap asks for inf s"),
+        (holdfast.SLA(max_recovery="30s"), "asks for 33.3 s between them, and max_recovery leaves"),
+        (holdfast.SLA(max_recovery="40s"), None),
+    ],
+)
+def test_an_adaptive_cadence_tells_of_an_sla_that_no_interval_keeps(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, sla: holdfast.SLA, said: str | None
+) -> None:
+    clock = ManualClock()
+
+    @holdfast.agent(checkpoint=holdfast.adaptive(), sla=sla)
+    def agent(run: holdfast.Run) -> None:
+        run.attach("memory", Slow(clock))
+        for turn in run.turns():
+            clock.advance(50)
+            chat(turn)
+            if turn == 3:
+                break
+
+    Stage(tmp_path / "store", clock).live(agent)
+
+    told = [each.message for each in caplog.records if "contradicts itself" in each.message]
+    assert (0 if said is None else 1) == len(told)
+    assert said is None or said in told[0]
+
+
 def test_what_saves_and_restarts_cost_is_learnt_from_the_journal(stage: Stage) -> None:
     cadence = holdfast.adaptive() | holdfast.every(turns=1)
     stage.die(talker(_die_in_turn_1, checkpoint=cadence))
