@@ -233,6 +233,16 @@ def test_a_step_longer_than_a_failure_leaves_is_told_to_record_its_tokens() -> N
 
     assert any("run.stream" in note for note in tell_all(case_of(data, "long")).notes)
 
+    data["work"]["unit"][0]["tokens"] = 8_000
+    data["saving"] |= {"continues": True, "journal_remote": "3ms"}
+    often = tell_all(case_of(data, "long"))
+    assert "remote journal + token records" == often.advice.best.strategy.name
+    assert "a call goes on from the tokens" in often.advice.why
+    assert [] == often.notes
+
+    data["saving"]["tokens_every"] = 4_000
+    assert any("record them more often" in note for note in tell_all(case_of(data, "long")).notes)
+
 
 def test_prices_that_are_not_known_are_named_and_not_made_up() -> None:
     data = support()

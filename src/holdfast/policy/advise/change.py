@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from holdfast.model.case import Case, Cause, Scope, Strategy
 from holdfast.policy.advise.options import REPEATED, Check, Option, weigh
 from holdfast.policy.advise.rank import Bound, limit_text
+from holdfast.policy.advise.tokens import seen_by
 
 Causes = list[Cause]
 
@@ -67,12 +68,17 @@ def contradictions(case: Case, bounds: Sequence[Bound]) -> list[str]:
     return found
 
 
-def long_units(case: Case, bounds: Sequence[Bound]) -> str | None:
-    """What to do about a unit that lasts longer than any failure leaves."""
+def long_units(case: Case, bounds: Sequence[Bound], best: Strategy) -> str | None:
+    """What to do about a unit, or a part of one that `best` records, longer than failures leave."""
     least_s = min((bound.high_s for bound in bounds if bound.high_s > 0), default=math.inf)
-    longest_s = max(unit.seconds for unit in case.units)
+    longest_s = max(unit.seconds for unit in seen_by(case, best).units)
     if longest_s <= least_s:
         return None
+    if best.is_streamed:
+        return (
+            f"{longest_s:.3g} s between two token records are longer than the {least_s:.3g} s that "
+            "a failure leaves: record them more often (saving.tokens_every)"
+        )
     return (
         f"a {case.unit} of {longest_s:.3g} s is longer than the {least_s:.3g} s that a failure "
         f"leaves, so saves at its end cannot help in it: record its tokens with `run.stream`, or "

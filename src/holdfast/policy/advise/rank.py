@@ -234,6 +234,11 @@ def _why(case: Case, best: Option, interval_s: float | None, bounds: Sequence[Bo
     name = best.strategy.name
     if best.mode == "none":
         return f"{name}: {_why_nothing(case, best)}"
+    if best.strategy.is_streamed:
+        return (
+            f"{name}: a call goes on from the tokens that are recorded of it, so a failure leaves "
+            "less to do again"
+        )
     if best.interval_s is None:
         return (
             f"{name}: every {case.unit} is recorded, and going through recorded ones again takes "
