@@ -101,15 +101,18 @@ def _children(told: Timeline) -> str:
 
 def _saving(told: Timeline) -> list[tuple[str, str]]:
     """When the run is saved, and what a crash may cost."""
-    pace, bare = told.pace, _without_snapshot(told)
+    pace = told.pace
     said = [] if pace.checkpoint is None else [str(pace.checkpoint)]
-    for name, cadence in (pace.snapshot or {}).items():
-        unseen = " (none made: no such section, or not due)" if name in bare else ""
-        said.append(f"{name}: {cadence}{unseen}")
+    said += [f"{name}: {cadence}" for name, cadence in (pace.snapshot or {}).items()]
     kept = pace.durability or DURABLE
     loses = "loses" if kept == DURABLE else "may lose"
     lost = f"{kept}: a crash {loses} {LOSES[kept]}"
-    return [("saved", ", ".join(said)), ("durability", lost)]
+    bare = ", ".join(sorted(_without_snapshot(told)))
+    return [
+        ("saved", ", ".join(said)),
+        ("durability", lost),
+        ("no snapshot", f"of {bare}: there is no such section, or none was due" if bare else ""),
+    ]
 
 
 def _without_snapshot(told: Timeline) -> set[str]:
