@@ -188,6 +188,33 @@ def test_a_cap_of_nothing_and_a_budget_too_small_are_told() -> None:
     assert "recovery budget" in [check.name for check in told.advice.best.misses]
 
 
+def test_saves_that_are_too_slow_are_told_how_quick_they_must_be_of_those_that_are_made() -> None:
+    data = changed("saving.journal_local", None)
+    data["saving"] |= {"journal_remote": "20s", "checkpoint_remote": "500s"}
+
+    told = tell_all(case_of(data, "tape"))
+    text = text_of(told)
+    would = next(each.would for each in told.changes if each.limit.startswith("overhead"))
+
+    assert "remote journal" == told.advice.best.strategy.name
+    assert "would be kept with saves that block 1.5 s in all, not 20 s" in would
+    assert 3 == text.count("no interval keeps both the overhead cap and the recovery time")
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "save"),
+    [("journal", "remote", "journal_remote"), ("local_every", 2, "checkpoint_local")],
+)
+def test_a_current_way_whose_saves_nobody_timed_is_not_taken_for_free(
+    path: str, value: object, save: str
+) -> None:
+    told = tell_all(case_of(changed(f"current.{path}", value), "case"))
+
+    assert told.advice.current is None
+    assert f"how long a {save} of the current way blocks" in text_of(told)
+    assert "against current" not in text_of(told)
+
+
 def test_work_that_never_fails_is_not_saved() -> None:
     data = support()
     data["failures"]["per_task"] = 0
@@ -196,6 +223,8 @@ def test_work_that_never_fails_is_not_saved() -> None:
 
     assert "nothing saved" == told.advice.best.strategy.name
     assert "none / none / none" in text_of(told)
+    assert "cost against interval (with a local journal)" in text_of(told)
+    assert [10, 20, 50] == [point["interval_s"] for point in curve(told)]
 
 
 def test_a_step_longer_than_a_failure_leaves_is_told_to_record_its_tokens() -> None:
@@ -203,6 +232,16 @@ def test_a_step_longer_than_a_failure_leaves_is_told_to_record_its_tokens() -> N
     data["work"]["unit"][0]["seconds"] = 80
 
     assert any("run.stream" in note for note in tell_all(case_of(data, "long")).notes)
+
+    data["work"]["unit"][0]["tokens"] = 8_000
+    data["saving"] |= {"continues": True, "journal_remote": "3ms"}
+    often = tell_all(case_of(data, "long"))
+    assert "remote journal + token records" == often.advice.best.strategy.name
+    assert "a call goes on from the tokens" in often.advice.why
+    assert [] == often.notes
+
+    data["saving"]["tokens_every"] = 4_000
+    assert any("record them more often" in note for note in tell_all(case_of(data, "long")).notes)
 
 
 def test_prices_that_are_not_known_are_named_and_not_made_up() -> None:

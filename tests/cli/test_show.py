@@ -20,6 +20,16 @@ def test_the_header_sums_a_run_up(history: Shop) -> None:
     assert "30 in, 3 out" == said["tokens"]
 
 
+def test_a_section_of_which_no_snapshot_was_made_is_named(shop: Shop) -> None:
+    snapshot = "memroy: turns=1; audit: never"
+    shop("run", "shop:trader", "--id", "typo", "--input", '"KELP"', "--snapshot", snapshot)
+
+    done = shop("show", "typo")
+
+    said = dict(line.split("  ", 1) for line in done.out.partition("\n\n")[0].splitlines())
+    assert "of memroy: there is no such section, or none was due" == said["no snapshot"].strip()
+
+
 def test_the_timeline_shows_turns_steps_and_effects_in_order(history: Shop) -> None:
     done = history("show", "run-42", "--json")
 

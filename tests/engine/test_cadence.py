@@ -1,6 +1,7 @@
 """Checkpoints come when the cadence says, hold the state of their moment, and can be used."""
 
 import asyncio
+import contextlib
 import threading
 import time
 from collections.abc import Callable
@@ -10,8 +11,11 @@ from typing import Any
 import pytest
 
 import holdfast
+from holdfast.clock import SystemClock
 from holdfast.model.journal import Answer, Intended, Kept, Resumed, Started, TurnEnded
 from holdfast.policy.adaptive import Learnt, learnt_of
+from holdfast.report.timeline import timeline
+from holdfast.store.open import open_store
 from holdfast.testing.fakes import ManualClock
 from tests.engine.kit import RUN, Crash, Stage, World
 
@@ -177,15 +181,16 @@ def test_work_is_counted_from_a_checkpoint_that_the_agent_asked_for(stage: Stage
     assert [(None, 2 + 3), (["memory"], 2 + 4)] == found
 
 
+@pytest.mark.parametrize("cadence", [holdfast.before_irreversible(), holdfast.adaptive()])
 def test_before_an_effect_that_cannot_be_undone_the_state_is_saved_with_its_intent(
-    stage: Stage,
+    stage: Stage, cadence: holdfast.Cadence
 ) -> None:
     def act(run: holdfast.Run, turn: int) -> None:
         run.state["done"].append(turn)
         book(turn)
         mail(turn)
 
-    stage.live(talker(act, checkpoint=holdfast.before_irreversible()))
+    stage.live(talker(act, checkpoint=cadence))
 
     journal = stage.journal()
     before = [journal[at - 1] for at, e in enumerate(journal) if isinstance(e, Intended)]
@@ -350,6 +355,29 @@ def test_what_is_said_of_a_run_goes_before_its_agent_and_stays(stage: Stage) -> 
 
     assert [] == marked(stage)
     assert [("steps", 4)] == kept(stage)
+
+
+def test_how_a_run_is_saved_is_told_of_the_life_it_is_in(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def told() -> tuple[str, str | None]:
+        with contextlib.closing(open_store(stage.path, SystemClock(), must_exist=True)) as opened:
+            run = opened.reader.find(RUN)
+            assert run is not None
+            found = timeline(opened.reader, run).pace
+            return str(found.checkpoint), found.durability
+
+    dying = talker(_die_in_turn_1, checkpoint=holdfast.every(turns=1))
+    stage.die(dying)
+    assert ("turns=1", None) == told()
+
+    monkeypatch.setenv("HOLDFAST_DURABILITY", "async")
+    stage.die(dying, checkpoint=holdfast.every(steps=4))
+    assert ("steps=4", "async") == told()
+
+    monkeypatch.delenv("HOLDFAST_DURABILITY")
+    stage.live(talker(two_steps, checkpoint=holdfast.every(turns=1)))
+    assert ("turns=1", None) == told()
 
 
 def test_snapshots_are_said_of_a_run_and_of_a_store_too(
@@ -519,6 +547,35 @@ def test_an_adaptive_cadence_weighs_money_once_it_knows_how_long_turns_take(
 
     assert [] == before
     assert is_saved == bool([turn for turn in marked(stage) if turn < 5])
+
+
+@pytest.mark.parametrize(
+    ("sla", "said"),
+    [
+        (holdfast.SLA(overhead_cap=0), "overhead_cap asks for inf s"),
+        (holdfast.SLA(max_recovery="30s"), "asks for 33.3 s between them, and max_recovery leaves"),
+        (holdfast.SLA(max_recovery="40s"), None),
+    ],
+)
+def test_an_adaptive_cadence_tells_of_an_sla_that_no_interval_keeps(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, sla: holdfast.SLA, said: str | None
+) -> None:
+    clock = ManualClock()
+
+    @holdfast.agent(checkpoint=holdfast.adaptive(), sla=sla)
+    def agent(run: holdfast.Run) -> None:
+        run.attach("memory", Slow(clock))
+        for turn in run.turns():
+            clock.advance(50)
+            chat(turn)
+            if turn == 3:
+                break
+
+    Stage(tmp_path / "store", clock).live(agent)
+
+    told = [each.message for each in caplog.records if "contradicts itself" in each.message]
+    assert (0 if said is None else 1) == len(told)
+    assert said is None or said in told[0]
 
 
 def test_what_saves_and_restarts_cost_is_learnt_from_the_journal(stage: Stage) -> None:

@@ -14,7 +14,7 @@ from holdfast.clock import SystemClock
 from holdfast.model.run import Status
 from holdfast.policy.usage import total
 from holdfast.report.cost import cost_of
-from holdfast.report.facts import Facts, facts_of
+from holdfast.report.facts import Facts, facts_of, kin_of
 from holdfast.report.history import case_of
 from holdfast.report.sizes import added
 from holdfast.report.sla import keep
@@ -472,8 +472,12 @@ def test_a_restart_spares_what_its_ended_children_and_theirs_used(
     opened = open_store(stage.path, SystemClock(), must_exist=True)
     with contextlib.closing(opened):
         found = cost_of(list(facts_of(opened)))
+        alone = list(facts_of(opened, only=RUN))
+        by_itself = cost_of(alone, kin=kin_of(opened, alone))
     assert (50, 1.25) == (found.spent.tokens_in, found.spent.usd)
     assert (40, 1.0) == (found.saved.tokens_in, found.saved.usd)
+    assert (10, 0.25) == (by_itself.spent.tokens_in, by_itself.spent.usd)
+    assert found.saved == by_itself.saved
 
 
 def test_a_task_of_the_advisor_is_a_run_with_its_children(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import threading
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -270,6 +270,82 @@ def test_no_child_is_begun_on_a_partial_answer(stage: Stage, model: Model) -> No
     stage.live(agent)
 
     assert [WORDS[-1]] == done
+
+
+@pytest.mark.parametrize("is_child", [False, True])
+def test_what_was_refused_on_a_partial_answer_is_refused_by_the_replay_too(
+    stage: Stage, model: Model, world: World, is_child: bool
+) -> None:
+    done: list[str] = []
+
+    @holdfast.effect
+    def pay(word: str) -> None:
+        done.append(word)
+
+    @holdfast.agent
+    def payer(_run: holdfast.Run, word: str) -> None:
+        pay(word)
+
+    @holdfast.step
+    def look() -> None:
+        world.ask("look")
+
+    @holdfast.agent
+    def agent(run: holdfast.Run) -> int:
+        refused = 0
+        for word in run.stream(model.anew, "hello"):
+            try:
+                run.child(payer, word) if is_child else pay(word)
+            except holdfast.StreamOpen:
+                refused += 1
+        run.child(payer, word) if is_child else pay(word)
+        look()
+        return refused
+
+    world.dies_at = "look"
+    stage.die(agent)
+    world.dies_at = None
+
+    assert len(WORDS) == stage.live(agent)
+    assert [WORDS[-1]] == done
+
+
+@pytest.mark.parametrize("how", ["task", "gather", "thread"])
+def test_what_a_reader_has_others_do_with_a_partial_answer_is_refused_too(
+    stage: Stage, how: str
+) -> None:
+    done: list[str] = []
+
+    @holdfast.effect
+    def pay(word: str) -> None:
+        done.append(word)
+
+    @holdfast.effect
+    async def apay(word: str) -> None:
+        done.append(word)
+
+    async def words() -> AsyncIterator[str]:
+        for word in WORDS:
+            yield word
+
+    @holdfast.agent
+    async def agent(run: holdfast.Run) -> str:
+        others: dict[str, Callable[[str], Awaitable[object]]] = {
+            "task": lambda word: asyncio.create_task(apay(word)),
+            "gather": lambda word: asyncio.gather(apay(word)),
+            "thread": lambda word: asyncio.to_thread(pay, word),
+        }
+        before = asyncio.create_task(apay("before"))  # It has heard of nothing.
+        async for word in run.stream(words):
+            await before
+            with pytest.raises(holdfast.StreamOpen):
+                await others[how](word)
+        await asyncio.create_task(apay(word))
+        return word
+
+    with stage.open() as store:
+        assert WORDS[-1] == asyncio.run(store.arun(agent, id=RUN))
+    assert ["before", WORDS[-1]] == done
 
 
 def test_an_effect_is_done_once_the_answer_is_final_or_left(stage: Stage, model: Model) -> None:

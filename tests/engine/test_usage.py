@@ -10,7 +10,7 @@ import pytest
 
 import holdfast
 from holdfast import Usage
-from tests.engine.kit import Crash, Stage
+from tests.engine.kit import Crash, Stage, World
 
 
 class OpenAIUsage(pydantic.BaseModel):
@@ -115,6 +115,32 @@ def test_usage_can_be_told_by_a_function(stage: Stage) -> None:
     expected = [(None, None), (4, None), (5, 2), (5, 2)]
     assert expected == [(usage.tokens_in, usage.tokens_out) for usage in totals]
     assert "own" == totals[-1].model
+
+
+def test_what_a_run_used_can_stand_in_its_state_and_be_its_result(
+    stage: Stage, world: World
+) -> None:
+    @holdfast.step(usage=lambda _: Usage("m", 3, 4, 0.5))
+    def chat(n: int) -> str:
+        return world.ask(f"chat {n}")
+
+    @holdfast.agent
+    def agent(run: holdfast.Run) -> Usage:
+        for turn in run.turns():
+            before = run.state.get("used")
+            chat(turn)
+            run.state["used"] = run.usage()
+            if turn == 1:
+                assert Usage("m", 3, 4, 0.5) == before
+                break
+        return run.usage()
+
+    world.dies_at = "chat 1"
+    stage.die(agent)
+    world.dies_at = None
+
+    assert Usage("m", 6, 8, 1.0) == stage.live(agent)
+    assert Usage("m", 6, 8, 1.0) == stage.live(agent)
 
 
 def test_a_usage_function_that_returns_something_else_is_refused(stage: Stage) -> None:

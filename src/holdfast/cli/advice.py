@@ -107,11 +107,11 @@ def _tail(case: Case, option: Option) -> Tail:
 
 
 def curve(told: Told) -> list[dict[str, Any]]:
-    """Cost against interval: the best way's journal, with each interval that was tried.
+    """Cost against interval: the journal of one way to save, with each interval that was tried.
 
     Ways with two levels have two intervals, and are no points of one curve.
     """
-    best = told.advice.best.strategy
+    best = _drawn(told.advice).strategy
     alike = [
         option
         for option in told.advice.options
@@ -131,6 +131,13 @@ def curve(told: Told) -> list[dict[str, Any]]:
         }
         for option in alike
     ]
+
+
+def _drawn(advice: Advice) -> Option:
+    """The best way to save; where that is not to, the best of those that have an interval."""
+    if advice.best.mode != "none":
+        return advice.best
+    return next((each for each in advice.options if each.interval_s is not None), advice.best)
 
 
 def grids(told: Told) -> list[Grid | str]:
@@ -154,7 +161,7 @@ def grids(told: Told) -> list[Grid | str]:
     if chart := _distribution_chart(told):
         found += ["", "recovery times: the share that takes no longer", chart]
     if chart := _curve_chart(told):
-        found += ["", f"cost against interval (with {_journal_words(best)})", chart]
+        found += ["", f"cost against interval (with {_journal_words(_drawn(advice))})", chart]
     found += _remarks(told)
     if told.simulated is not None:
         found += ["", *_simulated(told.simulated, best)]
@@ -231,6 +238,10 @@ def _details(told: Told) -> Grid:
         text = f"at least {duration(bound.low_s)} between checkpoints"
         if bound.high_s <= 0:
             text = "no interval keeps the recovery time: see the note"
+        elif not math.isfinite(bound.low_s):
+            text = "no interval keeps the overhead cap: see the note"
+        elif bound.low_s > bound.high_s:
+            text = "no interval keeps both the overhead cap and the recovery time: see the note"
         elif math.isfinite(bound.high_s):
             text = f"{duration(bound.low_s)} to {duration(bound.high_s)} between checkpoints"
         rows.append((f"{bound.cause} failures", text))

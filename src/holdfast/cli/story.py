@@ -10,7 +10,7 @@ from holdfast.cli.stores import INTERRUPTED
 from holdfast.cli.text import clock, duration, moment, plural, short, size
 from holdfast.engine.budget import Balance
 from holdfast.engine.item import Item
-from holdfast.model.cadence import DURABLE, LOSES, Pace
+from holdfast.model.cadence import DURABLE, LOSES, never
 from holdfast.model.decision import Decision
 from holdfast.model.run import Status
 from holdfast.report.doubts import Doubt
@@ -52,7 +52,7 @@ def header(told: Timeline, status: str, config: Config, beside: Beside, *, is_he
         ("took", duration(took)),
         ("did", ", ".join(plural(count, noun) for count, noun in counts)),
         ("pruned", _pruned(told)),
-        *_saving(told.pace),
+        *_saving(told),
         ("tokens", _tokens(told.tokens_in, told.tokens_out)),
         ("stored", f"{size(told.bytes)} in {plural(told.rows, 'row')}"),
         ("branches", str(told.branches) if told.branches > 1 else ""),
@@ -107,14 +107,29 @@ def _children(told: Timeline) -> str:
     return f"{len(found)}: {', '.join(counted)}; --tree lists them" if found else ""
 
 
-def _saving(pace: Pace) -> list[tuple[str, str]]:
+def _saving(told: Timeline) -> list[tuple[str, str]]:
     """When the run is saved, and what a crash may cost."""
+    pace = told.pace
     said = [] if pace.checkpoint is None else [str(pace.checkpoint)]
     said += [f"{name}: {cadence}" for name, cadence in (pace.snapshot or {}).items()]
     kept = pace.durability or DURABLE
     loses = "loses" if kept == DURABLE else "may lose"
     lost = f"{kept}: a crash {loses} {LOSES[kept]}"
-    return [("saved", ", ".join(said)), ("durability", lost)]
+    bare = ", ".join(sorted(_without_snapshot(told)))
+    return [
+        ("saved", ", ".join(said)),
+        ("durability", lost),
+        ("no snapshot", f"of {bare}: there is no such section, or none was due" if bare else ""),
+    ]
+
+
+def _without_snapshot(told: Timeline) -> set[str]:
+    """The sections that have a cadence of their own and no snapshot, as far as rows are kept."""
+    asked = {name for name, own in (told.pace.snapshot or {}).items() if own != never()}
+    if not asked or any(event.kind == "pruned" for event in told.events):
+        return set()
+    made = [event.name or "" for event in told.events if event.kind == "snapshot"]
+    return asked - {name for names in made for name in names.split(", ")}
 
 
 def _places(told: Timeline, kind: str) -> list[str]:

@@ -7,6 +7,7 @@ from holdfast.engine.bare import olders
 from holdfast.engine.order import Order
 from holdfast.engine.question import Question, Shape, show
 from holdfast.errors import AgentMismatch, Damaged, UsageError
+from holdfast.model.cadence import Pace
 from holdfast.model.journal import Started
 from holdfast.model.run import Status
 from holdfast.store.codec.veil import redact
@@ -22,6 +23,11 @@ def started_in(reader: Reader, run: Run) -> Started:
     if not isinstance(entry, Started):
         raise Damaged(f"run {run.body.id}", "its first row does not say how it started")
     return entry
+
+
+def other_pace(started: Started, pace: Pace) -> Pace | None:
+    """How a life is saved where that is not as the run was at its start; None: as then."""
+    return None if pace == (started.pace or Pace(checkpoint=started.cadence)) else pace
 
 
 def agree(reader: Reader, order: Order, found: Run) -> Given:

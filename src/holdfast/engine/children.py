@@ -164,9 +164,8 @@ def _asked(here: Frame, asked: Wanted) -> _Child:
     name = f"child {asked.agent.name}"
     told = [*question.asked, *named]
     bound = Question(name, whole[: len(question.digest)], told, question.bound)
-    if not here.session.book.knows(here.session.scope, bound):
-        for stream in here.session.streams:
-            stream.refuse_deed(name)  # What it does stands, whatever the stream says anew.
+    for stream in here.session.streams:
+        stream.refuse_deed(name)  # What it does stands, whatever the stream says anew.
     call, record = here.session.ask(bound, here)
     return _Child(wanted=asked, here=here, call=call, record=record)
 

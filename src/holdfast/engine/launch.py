@@ -7,13 +7,13 @@ import random
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
+from msgspec.structs import replace
 
 from holdfast import failpoint
 from holdfast.clock import Clock
 from holdfast.engine import agents, left
 from holdfast.engine.agents import Agent
-from holdfast.engine.agree import Given, agree, started_in, with_defaults
+from holdfast.engine.agree import Given, agree, other_pace, started_in, with_defaults
 from holdfast.engine.ask import still_waiting
 from holdfast.engine.back import go_back
 from holdfast.engine.care import Care
@@ -151,6 +151,7 @@ class Launcher:
         if not self._opened.leases.take(writer.run.row.no):
             raise self._held(writer.run)
         session = self._session(order, writer)
+        session.pacer = Pacer(session, pace)
         return Life(session=session, args=order.args, kwargs=dict(order.kwargs))
 
     def _continue(self, order: Order, found: StoredRun) -> Life | Done:
@@ -177,12 +178,15 @@ class Launcher:
         if done is not None:
             self._opened.leases.give(found.row.no)
             return done
-        writer = self.take(found, order.agent.version, facts_of(order.agent, self._environment))
+        facts, started = facts_of(order.agent, self._environment), started_in(reader, found)
+        pace = self._paced(order, started.told)
+        writer = self.take(found, order.agent.version, facts, pace=other_pace(started, pace))
         if order.back is not None:
             go_back(writer, reader, self._clock, order.back, order.reason)
         elif order.is_redo:
             redo_turn(writer, reader, self._clock, order.reason)
         session = self._session(order, writer, is_resumed=True)
+        session.pacer = Pacer(session, pace)
         if order.decided is not None:
             session.pend(order.decided)
             session.flush()  # Also of a life that dies at once it is told why it began.
@@ -196,13 +200,12 @@ class Launcher:
         facts: Facts | None = None,
         *,
         status: Status = Status.RUNNING,
+        pace: Pace | None = None,
     ) -> RunWriter:
         """Become the run's writer under the next epoch; the lease is held already."""
         holder = self.holder()
-        body = msgspec.structs.replace(
-            found.body, holder=holder, status=status, ended=None, error=None
-        )
-        entry = Resumed(self._clock.now(), found.row.epoch + 1, holder, version, facts)
+        body = replace(found.body, holder=holder, status=status, ended=None, error=None)
+        entry = Resumed(self._clock.now(), found.row.epoch + 1, holder, version, facts, pace)
         try:
             return take_up(
                 self._opened.committer,
@@ -230,8 +233,6 @@ class Launcher:
         session.sections.allow_missing(order.agent.optional)
         session.validators = order.agent.validate
         session.is_revived = order.is_revived
-        told = started_in(reader, writer.run).told if is_resumed else None
-        session.pacer = Pacer(session, self._paced(order, told))
         return session
 
     def _paced(self, order: Order, told: Pace | None) -> Pace:
@@ -304,7 +305,7 @@ class Launcher:
         session.sections.capture()
         session.refuse_invalid("at the end of the run")
         finished = Finished(now, session.reader.chunks.keep(data), session.state.delta())
-        body = msgspec.structs.replace(session.writer.run.body, status=Status.FINISHED, ended=now)
+        body = replace(session.writer.run.body, status=Status.FINISHED, ended=now)
         ticket = session.record(finished, body=body)[2]
         return given, ticket
 
@@ -325,9 +326,7 @@ class Launcher:
         if status not in (Status.WAITING, Status.CANCELLED):
             decided = self._judge(session, cause)
         now, recorded = self._clock.now(), to_error(cause)
-        body = msgspec.structs.replace(
-            session.writer.run.body, status=status, ended=now, error=describe(recorded)
-        )
+        body = replace(session.writer.run.body, status=status, ended=now, error=describe(recorded))
         failpoint.reach("run.failing")
         try:
             entry = Failed(now, str(status), recorded)

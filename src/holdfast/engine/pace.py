@@ -7,6 +7,7 @@ it is never seen half-changed; in a turn whose threads or tasks ask too, nothing
 end. Such an entry rides along with the next commit.
 """
 
+import math
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -55,6 +56,10 @@ class Pacer:
         self._sides = 0
         self._oldest: tuple[Ticket, float] | None = None
         self._since = _since(session, [None, *self._snapshots])
+        self._has_told = False
+        for chosen in filter(None, (self._controller, self._snapper)):
+            if math.isinf(chosen.clamp().low_s):  # No save will ever be made to learn that from.
+                self._tell_clash(chosen)
 
     def end_turn(self, turn: int) -> bool:
         """A turn ends: whether that is a checkpoint; snapshots that are due ride along."""
@@ -77,6 +82,8 @@ class Pacer:
         if only is not None:
             saver, other = other, saver
         _told(saver, other, took_s, at.now)
+        if saver is not None:
+            self._tell_clash(saver)
 
     def after_call(self) -> None:
         """A call of the agent has been answered: save if that is due."""
@@ -92,7 +99,7 @@ class Pacer:
         self._snap_all(why, [s for s, own in self._snapshots.items() if own.before_irreversible])
         if context.critical.get() is not None and self.is_given:
             cadence |= TIGHT
-        if cadence.before_irreversible:
+        if cadence.before_irreversible or cadence.is_adaptive:
             self._keep(why)
 
     def after_child(self) -> None:
@@ -136,6 +143,20 @@ class Pacer:
         if self._oldest is None or self._oldest[0].is_over:
             self._oldest = ticket, now
         return now - self._oldest[1] >= BOUND_S
+
+    def _tell_clash(self, chosen: adaptive.Controller) -> None:
+        """Say, once, that no interval keeps both the overhead cap and the recovery time."""
+        between = chosen.clamp()
+        if self._has_told or (between.is_possible and math.isfinite(between.low_s)):
+            return
+        self._has_told = True
+        self._session.log.warning(
+            "the SLA contradicts itself: at what saves take here, overhead_cap asks for %.3g s "
+            "between them, and max_recovery leaves %.3g s; the cap is kept "
+            "(`holdfast advise --from-store` says what would keep both)",
+            between.low_s,
+            max(0.0, between.high_s),
+        )
 
     def _is_alone(self) -> bool:
         """Whether only the agent's own line of code is at work in this turn, and asks."""
@@ -224,7 +245,7 @@ def _told(saver: Controller | None, other: Controller | None, took_s: float, now
 
 def _controller(
     session: Session, *cadences: Cadence, of_snapshots: bool = False
-) -> Controller | None:
+) -> adaptive.Controller | None:
     """What learns the best interval; it begins with what the run's own history says."""
     if not any(each.is_adaptive for each in cadences):
         return None

@@ -17,7 +17,7 @@ from typing import Any, TypeVar, cast
 import msgspec
 
 from holdfast import failpoint
-from holdfast.engine import interpose, left
+from holdfast.engine import heard, interpose, left
 from holdfast.engine.book import place
 from holdfast.engine.call import StepSpec, leave, not_cut, nothing_new, raise_again
 from holdfast.engine.drive import Commit, Invoke, Recorded, Rest, adrive, drive
@@ -130,8 +130,8 @@ class Flow:
         again = [item for part in parts for item in items_of(self._session.reader, part)]
         self._again = deque(again)
         self._prefix = [own(item, self._path) for item in again]  # The agent may change its own.
-        if not is_replay:
-            self._session.streams.append(self)
+        self._is_new = not is_replay
+        self._session.streams.append(self)
 
     def advance(self) -> Recorded:
         """The next item, or `END` once all of it is recorded."""
@@ -172,7 +172,7 @@ class Flow:
     def _replayed(self) -> Recorded:
         """All that was recorded was yielded again; what came then."""
         session, call = self._session, self.call
-        self.is_over = True
+        self._close()
         if self._raised is not None:
             yield from raise_again(self._spec.step, self._here, self._raised)
             return (yield from self._uncut())
@@ -187,7 +187,7 @@ class Flow:
         session, call = self._session, self.call
         if self._prefix and not self._spec.takes_prefix:
             raise session.stop(not_cut(session, call.scope, show(call.name, call.asked)))
-        self._raised, self.is_over = None, False
+        self._raised, self.is_over, self._is_new = None, False, True
         session.streams.append(self)
         return (yield from self.advance())
 
@@ -330,7 +330,7 @@ class Flow:
         session = self._session
         if self.is_over or session.is_over or session.stopped is not None:
             return
-        is_new = self in session.streams
+        is_new = self._is_new and self in session.streams
         self._close()
         session.book.received(self.call.scope)
         self._again.clear()
@@ -340,7 +340,7 @@ class Flow:
 
     def refuse_deed(self, deed: str) -> None:
         """Whoever reads a stream does nothing for good before its answer is final."""
-        if not self.is_over and self._owner == present():
+        if not self.is_over and (self._owner == present() or heard.is_of(self)):
             raise StreamOpen(deed, self.call.name)
 
 
@@ -354,6 +354,7 @@ class Stream(Iterator[T]):
         item = drive(self._flow.advance())
         if item is END:
             raise StopIteration
+        heard.listen(self._flow)
         return cast("T", item)
 
     def close(self) -> None:
@@ -379,6 +380,7 @@ class AsyncStream(AsyncIterator[T]):
         item = await adrive(self._flow.advance())
         if item is END:
             raise StopAsyncIteration
+        heard.listen(self._flow)
         return cast("T", item)
 
     async def aclose(self) -> None:

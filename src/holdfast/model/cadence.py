@@ -128,7 +128,10 @@ def before_irreversible() -> Cadence:
 
 
 def adaptive() -> Cadence:
-    """Checkpoints as often as pays: learnt from what they cost and how often the run fails."""
+    """Checkpoints as often as pays: learnt from what they cost and how often the run fails.
+
+    Besides, whenever `before_irreversible()` makes one.
+    """
     return Cadence(is_adaptive=True)
 
 

@@ -61,13 +61,17 @@ class Started(msgspec.Struct, frozen=True, array_like=True, tag=0):
 
 
 class Resumed(msgspec.Struct, frozen=True, array_like=True, tag=1):
-    """A process took the run up again under a new epoch; a person's word brings no `facts`."""
+    """A process took the run up again under a new epoch; a person's word brings no `facts`.
+
+    `pace` is how it is saved from here on, where that is not as it was when it started.
+    """
 
     at: float
     epoch: int
     holder: Holder
     version: str | None
     facts: Facts | None = None
+    pace: Pace | None = None
 
 
 class Answer(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=2):
@@ -269,8 +273,7 @@ class Retried(msgspec.Struct, frozen=True, array_like=True, tag=26):
 class Decided(msgspec.Struct, frozen=True, array_like=True, tag=27):
     """What was decided about a failure that ended a life of the run.
 
-    `turn` and `steps` (answers received) are the point it came from; `by` is run, supervise or
-    watch.
+    `turn` and `steps` (answers received) are where it came from; `by`: run, supervise or watch.
     """
 
     at: float

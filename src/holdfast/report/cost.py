@@ -1,7 +1,7 @@
 """Tokens and dollars: spent, not spent again because of replay, lost on branches left."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -41,13 +41,16 @@ class Cost(msgspec.Struct, frozen=True, kw_only=True):
     missing: list[str]
 
 
-def cost_of(facts: Sequence[Facts], own: Prices = NO_PRICES) -> Cost:
-    """What the runs used; `own` are prices for answers that recorded none."""
+def cost_of(facts: Sequence[Facts], own: Prices = NO_PRICES, kin: Iterable[Facts] = ()) -> Cost:
+    """What the runs used; `own` are prices for answers that recorded none.
+
+    `kin` are children of theirs that are not counted themselves: what a restart spared of them is.
+    """
     parts = {
         name: [usage for run in facts for usage in getattr(run, name)]
         for name in ("spent", "saved", "lost")
     }
-    known = {run.id: run for run in facts}
+    known = {run.id: run for run in (*kin, *facts)}
     spared = (child for run in facts for child in run.spared)
     parts["saved"] += [usage for child in spared for usage in _whole(child, known)]
     named = sorted({usage.model or "" for usages in parts.values() for usage in usages})

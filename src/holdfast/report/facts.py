@@ -35,7 +35,7 @@ from holdfast.report.rests import rested_s
 from holdfast.report.sizes import large, sizes
 from holdfast.store.open import Opened
 from holdfast.store.reader import ALL, Reader, Run
-from holdfast.store.steady import of_each
+from holdfast.store.steady import left_of, of_each
 
 WATCHERS = ("supervise", "watch")
 
@@ -138,6 +138,33 @@ def facts_of(
     for run, is_held, lines in filter(None, of_each(opened.reader, runs, look)):
         size = used.get(run.body.id, 0) + large(opened, entries_of(lines), seen)
         yield _facts(run, lines, size, is_held=is_held)
+
+
+def kin_of(opened: Opened, facts: Iterable[Facts]) -> Iterator[Facts]:
+    """The children that restarts of these runs spared, with theirs, where they are not among them.
+
+    Their bytes are not looked at.
+    """
+    known = {run.id: run for run in facts}
+    todo, seen = [child for run in known.values() for child in run.spared], set[str]()
+    while todo:
+        if (id_ := todo.pop()) in seen:
+            continue
+        seen.add(id_)
+        if (child := known.get(id_)) is None:
+            child = next(_unsized(opened, id_), None)
+            if child is None:
+                continue
+            yield child
+        todo += child.children
+
+
+def _unsized(opened: Opened, id_: str) -> Iterator[Facts]:
+    found = filter(None, [left_of(opened.reader, id_)])
+    for run, lines in of_each(
+        opened.reader, found, lambda run: (run, lines_of(opened.reader, run))
+    ):
+        yield _facts(run, lines, 0, is_held=opened.leases.is_held(run.row.no))
 
 
 def _facts(run: Run, lines: Sequence[Line], size: int, *, is_held: bool) -> Facts:

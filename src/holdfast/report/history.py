@@ -115,7 +115,7 @@ def case_of(opened: Opened, now: float = math.inf) -> Case:
         f"or overdue), {exposed_s:.4g} s of work; besides, one failure of the process in "
         f"{PRIOR_S / 3600:g} h is taken for granted until more is seen"
     )
-    notes = [source, *told]
+    notes = [source, *told, *_guessed(found)]
     if records > 1:
         notes.append(f"a turn makes {records:.3g} records on average, so it is blocked as often")
     if not all(run.is_priced for run in whole):
@@ -202,6 +202,17 @@ def costs_of(runs: Sequence[Seen]) -> tuple[float, float, list[str]]:
     if not blocked:
         checkpoint = "what a checkpoint costs here is not known, since none was made: as a record"
     return record_s, checkpoint_s, [record, checkpoint]
+
+
+def _guessed(found: Sequence[Episode]) -> Iterator[str]:
+    """What recoveries are taken to last where none was seen."""
+    crashes = [each for each in found if SCOPES.get(each.kind) is Scope.PROCESS and each.parts]
+    unseen = [] if crashes else ["how soon a process that died is noticed"]
+    unseen += [] if any(each.parts for each in found) else ["how long a restore takes"]
+    if unseen:
+        text = "not known here, since none was seen, so 0 s is taken: `holdfast drill` measures it"
+        yield f"{' and '.join(unseen)} is {text}"
+    yield f"going through a recorded turn again is taken to last {1000 * Saving().replay_s:g} ms"
 
 
 def promise_of(sla: SLA | None) -> Promise:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from holdfast.report.cost import Cost
 from holdfast.report.episodes import Episode
 from holdfast.report.facts import Facts
-from holdfast.report.sla import Kept
+from holdfast.report.sla import WHY, Kept
 from holdfast.version import VERSION
 
 BACKEND = "sqlite"
@@ -37,7 +37,9 @@ def exposition(
         "Time from failures to runs going on.",
         [("", {}, kept.down_s)],
     )
-    reasons = Counter(breach.why for breach in kept.breaches)
+    # A counter that begins with its first breach shows no increase, so no alert would see that one.
+    reasons = Counter(dict.fromkeys(WHY.values(), 0))
+    reasons.update(breach.why for breach in kept.breaches)
     text.counter("holdfast_sla_breaches_total", "Broken promises.", _by("reason", reasons))
     text.counter(
         "holdfast_sla_breach_seconds_total",

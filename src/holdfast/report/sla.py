@@ -26,6 +26,13 @@ _Judged: TypeAlias = tuple[Facts, Episode, Targets]
 """A failure of a run, and what that run is held to."""
 MONTH_H = 720.0
 HOUR_S = 3600.0
+WHY: Mapping[Ending, str] = {
+    Ending.FAILED: "it was not recovered",
+    Ending.OPEN: "it is not recovered yet",
+    Ending.PERSON: "a person had to help",
+    Ending.RECOVERED: "it took too long",
+}
+"""Why a failure broke the promise, by how it ended."""
 
 
 class Breach(msgspec.Struct, frozen=True, kw_only=True):
@@ -194,18 +201,12 @@ def _breaches(found: Sequence[_Judged]) -> list[Breach]:
         took_s = each.took_s(own.clock)
         if not is_breach([each], [took_s], own.max_recovery_s):
             continue
-        why = {
-            Ending.FAILED: "it was not recovered",
-            Ending.OPEN: "it is not recovered yet",
-            Ending.PERSON: "a person had to help",
-            Ending.RECOVERED: "it took too long",
-        }[each.ending]
         over.append(
             Breach(
                 run=run.id,
                 failed_at=each.failed_at,
                 kind=each.kind,
-                why=why,
+                why=WHY[each.ending],
                 took_s=took_s,
                 limit_s=own.max_recovery_s,
                 parts=each.parts,

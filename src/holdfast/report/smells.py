@@ -14,8 +14,10 @@ from holdfast.report.sla import Kept, own_targets
 
 BLOAT_BYTES = 50_000
 """Bytes a task may add: 50 GB for a million of them."""
-PERIOD_MIN = 3
-"""Fewer failures say little about how long restores take."""
+BEFORE_RESUMED = ("detect", "wait", "restore")
+"""The parts of a recovery that the clock `resume` counts."""
+FEW = 3
+"""Fewer recoveries say little about how long they take, and that is said."""
 
 
 class Smell(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,9 +63,14 @@ def _slow_by(own: Targets, ended: Sequence[Episode]) -> Iterator[Smell]:
     times = [took for each in ended if (took := each.took_s(own.clock)) is not None]
     limit_s = own.max_recovery_s
     p95_s = percentile(times, 0.0)
-    if len(times) < PERIOD_MIN or p95_s <= limit_s:
+    if p95_s <= limit_s:
         return
-    slowest = max(PARTS, key=lambda name: math.fsum(each.parts.get(name, 0.0) for each in ended))
+    parts = BEFORE_RESUMED if own.clock == "resume" else PARTS
+    took_s = {name: math.fsum(each.parts.get(name, 0.0) for each in ended) for name in parts}
+    slowest = max(parts, key=lambda name: took_s[name])
+    left_s = limit_s - (math.fsum(took_s.values()) - took_s[slowest]) / len(ended)
+    fits = f"of which {left_s:.3g} s would fit" if left_s > 0 else "and the rest alone does not fit"
+    few = f" ({len(times)} so far)" if len(times) < FEW else ""
     cure = {
         "detect": "notice failures sooner: `store.supervise`, `holdfast watch`, a shorter `stall=`",
         "wait": "wait less before it is tried again: `holdfast.Retry(base=, cap=)`",
@@ -73,8 +80,8 @@ def _slow_by(own: Targets, ended: Sequence[Episode]) -> Iterator[Smell]:
     }
     yield Smell(
         name="slow recovery",
-        found=f"P95 of recoveries is {p95_s:.3g} s, {limit_s:g} s are promised; most of it is "
-        f"{slowest}",
+        found=f"P95 of recoveries{few} is {p95_s:.3g} s, {limit_s:g} s are promised; most of it is "
+        f"{slowest}, {fits}",
         instead=cure[slowest],
     )
 

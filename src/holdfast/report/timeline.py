@@ -135,7 +135,7 @@ class _Teller:
         self.events: list[Event] = []
         self.used: list[Usage] = []
         self.trace: str | None = None
-        self.pace = Pace()
+        self.pace = self._first_pace = Pace()
         self.turns = self.checkpoints = self.rows = self.bytes = 0
         self._effects: dict[str, int] = {}
         self._words: dict[str, str] = {}
@@ -205,7 +205,9 @@ class _Teller:
         self._began = entry.at
         is_start = isinstance(entry, Started)
         if isinstance(entry, Started):
-            self.pace = entry.pace or Pace(checkpoint=entry.cadence)
+            self._first_pace = self.pace = entry.pace or Pace(checkpoint=entry.cadence)
+        elif entry.facts is not None:
+            self.pace = self._first_pace if entry.pace is None else entry.pace
         self._add(
             Event(
                 kind="started" if is_start else "resumed",

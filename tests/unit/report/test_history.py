@@ -160,9 +160,34 @@ def test_crashes_that_nobody_mended_count_as_not_recovered_once_overdue(tmp_path
         [overdue] = case_of(store.opened, clock.now() + 31.0).causes
         notes = case_of(store.opened).notes
 
+    unknown = (
+        "how soon a process that died is noticed and how long a restore takes is not known here"
+    )
+    assert any(note.startswith(unknown) for note in notes)
+    assert "going through a recorded turn again is taken to last 5 ms" in notes
     assert (Scope.PROCESS, 1, 0.95) == (young.scope, _hourly(young), young.p_recovered)
     assert (Scope.PROCESS, 10, 0.095) == (overdue.scope, _hourly(overdue), overdue.p_recovered)
     assert "10 runs, 9 failures (ended or overdue)" in notes[0]
+
+
+def test_what_a_recovery_took_is_no_guess_once_one_was_seen(tmp_path: Path) -> None:
+    lives: list[int] = []
+
+    @holdfast.agent
+    def dies_once(_run: holdfast.Run) -> None:
+        look(1)
+        lives.append(1)
+        if len(lives) == 1:
+            raise Killed
+        look(2)
+
+    for _ in range(2):
+        with holdfast.open(tmp_path) as store, contextlib.suppress(Killed):
+            store.run(dies_once, id="a")
+            notes = case_of(store.opened).notes
+
+    assert 2 == len(lives)
+    assert not [note for note in notes if "0 s is taken" in note]
 
 
 def _hourly(cause: Cause) -> int:

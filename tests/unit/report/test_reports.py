@@ -376,6 +376,18 @@ def test_saves_replays_and_what_waits_are_counted_by_kind() -> None:
     assert 3.0 == value["holdfast_escalations_open",]
 
 
+def test_breaches_are_counted_from_nothing_so_that_the_first_is_an_increase() -> None:
+    def counted(*episodes: Episode) -> list[float]:
+        facts = [run("a", *episodes, sla=SLA(max_recovery="30s"))]
+        text = exposition(facts, keep(facts, NOW), cost_of(facts), 1)
+        families = text_string_to_metric_families(text)
+        [breaches] = [each for each in families if each.name == "holdfast_sla_breaches"]
+        return [each.value for each in sorted(breaches.samples, key=lambda s: s.labels["reason"])]
+
+    assert [0, 0, 0, 0] == counted()
+    assert [0, 0, 1, 0] == counted(failure(45.0))
+
+
 def test_every_alert_uses_metrics_that_are_printed() -> None:
     facts = [run("a", failure(45.0), sla=SLA(availability=0.999))]
     text = exposition(facts, keep(facts, NOW), cost_of(facts), 1)
@@ -399,6 +411,20 @@ def test_bloat_slow_recoveries_and_runs_left_alone_are_named() -> None:
     assert {"bloat", "slow recovery", "nobody watches"} == set(found)
     assert "holdfast du r0" in found["bloat"].instead
     assert "30 s are promised" in found["slow recovery"].found
+
+
+def test_a_slow_recovery_is_named_from_the_first_on_with_what_would_fit() -> None:
+    def told(max_recovery: str, clock: str = "catch_up") -> str:
+        sla = SLA(max_recovery=max_recovery, clock=clock)
+        facts = [run("a", failure(45.0), is_watched=True, sla=sla)]
+        [smell] = smells(facts, keep(facts, NOW))
+        return smell.found
+
+    # Half a second to detect it, 22 s to restore, 22.5 s to replay.
+    slow = "P95 of recoveries (1 so far) is 45 s, 30 s are promised; most of it is replay"
+    assert f"{slow}, of which 7.5 s would fit" == told("30s")
+    assert told("20s").endswith("most of it is replay, and the rest alone does not fit")
+    assert told("20s", "resume").endswith("most of it is restore, of which 19.5 s would fit")
 
 
 def test_recoveries_that_waited_for_a_person_are_no_slow_restores() -> None:

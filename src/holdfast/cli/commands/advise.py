@@ -101,7 +101,7 @@ def tell_all(case: Case, *, simulate: int = 0, is_explained: bool = False) -> To
         msg = "work fails so often that no task ever ends, however it is saved; shorter units do"
         raise BadCase(case.name, msg) from error
     notes = contradictions(case, advice.bounds)
-    if (text := long_units(case, advice.bounds)) is not None:
+    if (text := long_units(case, advice.bounds, advice.best.strategy)) is not None:
         notes.append(text)
     if advice.hopeless:
         notes.append(f"a task practically never ends with: {', '.join(advice.hopeless)}")

@@ -22,7 +22,7 @@ from holdfast.errors import UsageError
 from holdfast.model.limits import dollars
 from holdfast.model.prices import Prices
 from holdfast.report.cost import cost_of, growth_of
-from holdfast.report.facts import Facts, facts_of
+from holdfast.report.facts import Facts, facts_of, kin_of
 from holdfast.report.metrics import Verdict
 from holdfast.report.prometheus import exposition
 from holdfast.report.roi import Assumed, promised_usd_per_hour, returned
@@ -78,9 +78,10 @@ class Told:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Asked:
-    """What a report is made of."""
+    """What a report is made of; `kin` are children of the runs that are not reported themselves."""
 
     facts: list[Facts]
+    kin: list[Facts]
     store_bytes: int
     now: float
     prices: Prices
@@ -149,7 +150,7 @@ def cost(
     """
 
     def made(asked: Asked) -> Told:
-        found = cost_of(asked.facts, asked.prices)
+        found = cost_of(asked.facts, asked.prices, asked.kin)
         return Told(
             document={"cost": found},
             lines=[msgspec.structs.asdict(each) for each in found.models],
@@ -214,7 +215,7 @@ def roi(
     def made(asked: Asked) -> Told:
         said = promised_usd_per_hour(asked.facts) if hourly is None else hourly
         assumed = Assumed(usd_per_hour=said, gb_month_usd=price)
-        kept, used = keep(asked.facts, asked.now), cost_of(asked.facts, asked.prices)
+        kept, used = keep(asked.facts, asked.now), cost_of(asked.facts, asked.prices, asked.kin)
         is_all = run is since is until is None
         size = asked.store_bytes if is_all else sum(each.bytes for each in asked.facts)
         found = returned(asked.facts, kept, used, size, assumed)
@@ -239,7 +240,7 @@ def metrics(*, since: Since = None, until: Until = None, store: StorePath = None
     """Print the metrics of the store in Prometheus' text format."""
     config = settings(store)
     asked = _asked(config, None, _window(since, until))
-    kept, used = keep(asked.facts, asked.now), cost_of(asked.facts, asked.prices)
+    kept, used = keep(asked.facts, asked.now), cost_of(asked.facts, asked.prices, asked.kin)
     with opened(config.store) as found:
         waiting = sum(item.state == "open" for item in Inbox(found, SystemClock()).items())
     put(exposition(asked.facts, kept, used, asked.store_bytes, waiting).rstrip())
@@ -310,8 +311,8 @@ def _asked(config: Config, run: str | None, said: Said) -> Asked:
     with opened(path) as found:
         only = None if run is None else find_run(found.reader, run, path).body.id
         facts = list(facts_of(found, window=said.before(now), only=only))
-        size = sizes(found).bytes
-    return Asked(facts=facts, store_bytes=size, now=now, prices=config.prices)
+        kin, size = list(kin_of(found, facts)), sizes(found).bytes
+    return Asked(facts=facts, kin=kin, store_bytes=size, now=now, prices=config.prices)
 
 
 def _window(since: str | None, until: str | None) -> Said:

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 import msgspec
 from msgspec.structs import replace
 
-from holdfast.model.case import Case, Cause, Scope
+from holdfast.model.case import Case, Cause, Scope, Strategy
 from holdfast.policy.advise.options import REPEATED, Check, Option, weigh
 from holdfast.policy.advise.rank import Bound, limit_text
+from holdfast.policy.advise.tokens import seen_by
 
 Causes = list[Cause]
 
@@ -67,12 +68,17 @@ def contradictions(case: Case, bounds: Sequence[Bound]) -> list[str]:
     return found
 
 
-def long_units(case: Case, bounds: Sequence[Bound]) -> str | None:
-    """What to do about a unit that lasts longer than any failure leaves."""
+def long_units(case: Case, bounds: Sequence[Bound], best: Strategy) -> str | None:
+    """What to do about a unit, or a part of one that `best` records, longer than failures leave."""
     least_s = min((bound.high_s for bound in bounds if bound.high_s > 0), default=math.inf)
-    longest_s = max(unit.seconds for unit in case.units)
+    longest_s = max(unit.seconds for unit in seen_by(case, best).units)
     if longest_s <= least_s:
         return None
+    if best.is_streamed:
+        return (
+            f"{longest_s:.3g} s between two token records are longer than the {least_s:.3g} s that "
+            "a failure leaves: record them more often (saving.tokens_every)"
+        )
     return (
         f"a {case.unit} of {longest_s:.3g} s is longer than the {least_s:.3g} s that a failure "
         f"leaves, so saves at its end cannot help in it: record its tokens with `run.stream`, or "
@@ -84,11 +90,10 @@ def _change(case: Case, best: Option, check: Check, tried: _Tried) -> str:
     if check.name == "bytes per task":
         return _smaller(case, best, check.limit)
     if check.name == "overhead":
-        slow = math.fsum((best.strategy.journal_s, best.strategy.local_s, best.strategy.remote_s))
-        fast = slow * check.limit / check.value
+        slow_s = _blocked_s(best.strategy)
         return (
-            f"would be kept with saves that block {fast * 1000:.3g} ms in all, not "
-            f"{slow * 1000:.3g} ms: save asynchronously, or on a faster store"
+            f"would be kept with saves that block {_short(slow_s * check.limit / check.value)} in "
+            f"all, not {_short(slow_s)}: save asynchronously, or on a faster store"
         )
     if check.name == REPEATED:
         return "would be kept with a journal, and one that is elsewhere where hosts fail"
@@ -102,6 +107,20 @@ def _change(case: Case, best: Option, check: Check, tried: _Tried) -> str:
         "sooner detection, surer recovery and fewer failures would not do: keep a standby that "
         "takes over at once, or promise less"
     )
+
+
+def _blocked_s(strategy: Strategy) -> float:
+    """How long one save of each kind that it makes blocks the agent, together."""
+    kinds = (
+        (strategy.journal != "none", strategy.journal_s),
+        (strategy.local_every, strategy.local_s),
+        (strategy.remote_every, strategy.remote_s),
+    )
+    return math.fsum(blocked_s for is_made, blocked_s in kinds if is_made)
+
+
+def _short(time_s: float) -> str:
+    return f"{time_s:.3g} s" if time_s >= 1 else f"{time_s * 1000:.3g} ms"
 
 
 def _smaller(case: Case, best: Option, limit: float) -> str:

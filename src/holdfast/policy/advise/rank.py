@@ -1,11 +1,11 @@
 """Which way to save is best for a case, which limit decides that, and why."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from holdfast.model.case import Case, Scope, Strategy
+from holdfast.model.case import Case, Policy, Scope, Strategy
 from holdfast.policy.advise.chain import floor
 from holdfast.policy.advise.intervals import Clamp, clamp, money
 from holdfast.policy.advise.options import GB, REPEATED, Check, Option, made, strategies, weigh
@@ -83,15 +83,31 @@ def advise(case: Case) -> Advice:
         bounds=bounds,
         binding=_binding(found, floor(case.units, case.causes)),
         why=_why(case, found[0], interval_s, bounds),
-        missing=[text for name, text in PRICES.items() if getattr(case.prices, name) is None],
+        missing=[
+            *(text for name, text in PRICES.items() if getattr(case.prices, name) is None),
+            *_unknown_of_current(case),
+        ],
     )
 
 
 def _current(case: Case, weighed: Mapping[Strategy, Option | None]) -> Option | None:
-    if case.current is None:
+    if case.current is None or list(_unknown_of_current(case)):
         return None
     strategy = made(case, case.current)
     return weighed[strategy] if strategy in weighed else weigh(case, strategy)
+
+
+def _unknown_of_current(case: Case) -> Iterator[str]:
+    """What nobody said of the saves that are made at present: they are not free for that."""
+    now, saving = case.current or Policy(), case.saving
+    for is_made, name, blocked_s in (
+        (now.journal == "local", "journal_local", saving.journal_local_s),
+        (now.journal == "remote", "journal_remote", saving.journal_remote_s),
+        (now.local_every, "checkpoint_local", saving.checkpoint_local_s),
+        (now.remote_every, "checkpoint_remote", saving.checkpoint_remote_s),
+    ):
+        if is_made and blocked_s is None:
+            yield f"how long a {name} of the current way blocks, so nothing is compared with it"
 
 
 def _order(option: Option) -> tuple[bool, bool, float, float, int, float, float]:
@@ -218,6 +234,11 @@ def _why(case: Case, best: Option, interval_s: float | None, bounds: Sequence[Bo
     name = best.strategy.name
     if best.mode == "none":
         return f"{name}: {_why_nothing(case, best)}"
+    if best.strategy.is_streamed:
+        return (
+            f"{name}: a call goes on from the tokens that are recorded of it, so a failure leaves "
+            "less to do again"
+        )
     if best.interval_s is None:
         return (
             f"{name}: every {case.unit} is recorded, and going through recorded ones again takes "

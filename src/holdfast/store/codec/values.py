@@ -56,6 +56,7 @@ from typing import Any, Final, TypeAlias, TypeVar, overload
 import msgspec
 
 from holdfast import errors, native
+from holdfast.model.parts import Usage
 from holdfast.store.codec import arrays, lift, wire
 from holdfast.store.codec.lower import Judged, Lowering, is_built_in, is_plain, sorted_bytes
 from holdfast.store.codec.registry import Change, Registry
@@ -83,6 +84,7 @@ MAX_VALUE_BYTES: Final = wire.MAX_VALUE_BYTES
 
 registry: Final = Registry()
 """The classes that this process may store."""
+registry.register(Usage, name="holdfast:Usage")  # What `run.usage()` gives.
 
 _FORM_BYTES: Final = tuple(bytes([form]) for form in range(3))
 _encode_tree = msgspec.msgpack.Encoder().encode
