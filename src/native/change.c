@@ -311,11 +311,14 @@ PyObject *native_set_items(PyObject *Py_UNUSED(module), PyObject *const *args, P
     int done = begin(self, &tracked_dict, &tracker);
     if (done <= 0)
         return done < 0 ? NULL : Py_NewRef(Py_False);
-    for (Py_ssize_t at = 0; done > 0 && PyDict_Next(args[1], &at, &key, &value);)
+    PyObject *items = PyDict_Copy(args[1]); /* Another thread may change what was given. */
+    done = items == NULL ? -1 : 1;
+    for (Py_ssize_t at = 0; done > 0 && PyDict_Next(items, &at, &key, &value);)
         done = PyUnicode_CheckExact(key) && is_basic(value);
-    for (Py_ssize_t at = 0; done > 0 && PyDict_Next(args[1], &at, &key, &value);)
+    for (Py_ssize_t at = 0; done > 0 && PyDict_Next(items, &at, &key, &value);)
         if (!note_set(self, tracker, key) || PyDict_SetItem(self, key, value) < 0)
             done = -1;
+    Py_XDECREF(items);
     if (!end(tracker) || done < 0)
         return NULL;
     return PyBool_FromLong(done);

@@ -123,6 +123,10 @@ class TrackedDict(dict[Any, Any]):
 
     def update(self, *args: Value, **kwargs: object) -> None:
         """Set many; what an iterator gave before it failed stays, as in a dict."""
+        if native.set_items is not None and not kwargs and len(args) == 1:
+            (items,) = args
+            if type(items) is dict and native.set_items(self, items):
+                return
         begin(self).lock.release()  # refuse before anything is taken from the iterator
         taken: dict[object, object] = {}
         try:
