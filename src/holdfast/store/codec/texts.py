@@ -33,10 +33,10 @@ def _decoder(kind: type[msgspec.Struct]) -> Callable[[bytes], object]:
 
 
 def whole(struct: msgspec.Struct) -> bytes:
-    """The bytes of a struct as it is; `NotStorable` for half a character, or an endless number."""
+    """The bytes of a struct as it is; `NotStorable` for half a character, or a class of its own."""
     try:
         return _encode(struct)
-    except (UnicodeEncodeError, OverflowError) as error:
+    except (UnicodeEncodeError, OverflowError, TypeError) as error:
         why = f"it holds what cannot be written ({error}); leave that out"
         raise NotStorable("what is to be recorded", type(struct).__name__, why) from error
 
