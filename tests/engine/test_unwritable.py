@@ -19,6 +19,10 @@ class Name(str):
     __slots__ = ()
 
 
+class Count(int):
+    """A number of a class of its own, which has no other form."""
+
+
 class Section(enum.StrEnum):
     """Names as a program keeps them."""
 
@@ -104,7 +108,7 @@ def test_what_a_checkpoint_is_called_is_plain_text(
         assert store.restore(point.id)[0] == point
 
 
-@pytest.mark.parametrize("only", [[7], [None], [["llm"]], [b"llm"]])
+@pytest.mark.parametrize("only", [[7], [None], [["llm"]], [b"llm"], [HALF]])
 def test_a_section_whose_name_is_no_text_is_not_saved_alone_and_the_state_is_whole(
     stage: Stage, only: list[Any]
 ) -> None:
@@ -119,7 +123,7 @@ def test_nothing_follows_a_row_that_could_not_be_written(stage: Stage) -> None:
     is_mended = False
 
     def used(_: object) -> holdfast.Usage:
-        return holdfast.Usage(model="m" if is_mended else Name("m"))
+        return holdfast.Usage(tokens_in=3 if is_mended else Count(3))
 
     @holdfast.step(usage=used)
     def ask(turn: int) -> dict[str, int]:
@@ -149,6 +153,55 @@ def test_nothing_follows_a_row_that_could_not_be_written(stage: Stage) -> None:
         assert [{"asks": 0}, {"asks": 1}, {"turn": 1}, {"asks": 2}] == store.restart(
             RUN, agent=agent
         )
+
+
+def test_a_run_whose_error_cannot_be_written_word_for_word_fails_with_it(stage: Stage) -> None:
+    @holdfast.agent
+    def agent(run: holdfast.Run) -> None:  # noqa: ARG001 it fails first
+        raise ValueError(f"no {HALF}")
+
+    failed = stage.fault(agent)
+
+    assert isinstance(failed, holdfast.RunFailed)
+    assert (holdfast.Status.FAILED, r"ValueError: no \ud83d") == (
+        stage.info().status,
+        stage.info().error,
+    )
+    assert (f"no {HALF}",) == (stage.fault(agent).__cause__ or failed).args
+
+
+def test_a_question_and_a_stream_that_cannot_be_written_word_for_word_are_gone_on_with(
+    stage: Stage,
+) -> None:
+    @holdfast.agent
+    def agent(run: holdfast.Run) -> list[Any]:
+        run.state["heard"] = []
+        for _ in run.turns():
+            items = list(run.stream(lambda: iter(["a", HALF]), name=f"words {HALF}"))
+            run.state["heard"] += [*items, run.ask(f"Say {HALF}?")]
+            return list(holdfast.plain(run.state["heard"]))
+        raise AssertionError
+
+    assert isinstance(stage.fault(agent), holdfast.Waiting)
+    with stage.open() as store:
+        (item,) = store.inbox()
+        assert r"Say \ud83d?" == item.text
+        store.answer(item.id, "yes")
+        assert ["a", HALF, "yes"] == store.restart(RUN, agent=agent)
+
+
+@pytest.mark.parametrize(
+    "said", [{"snapshot": {HALF: "turns=1"}}, {"optional": [HALF]}, {"optional": HALF}], ids=repr
+)
+def test_a_section_that_no_record_could_name_is_refused_where_it_is_declared(
+    said: dict[str, Any],
+) -> None:
+    with pytest.raises(holdfast.UsageError, match="sections of the state"):
+        holdfast.agent(**said)(_nothing)
+
+
+def _nothing(run: holdfast.Run) -> None:
+    """Never run."""
 
 
 def test_an_environment_of_other_bytes_than_text_hinders_no_run(

@@ -17,7 +17,6 @@ from holdfast.engine.session import Frame, Session
 from holdfast.errors import Diverged, UsageError
 from holdfast.model.journal import Call, Error, Raised, Scope, Usage
 from holdfast.model.limits import Retry
-from holdfast.model.parts import writable
 from holdfast.policy.usage import fault_of, usage_of
 from holdfast.store.codec.veil import redact
 
@@ -189,7 +188,7 @@ def read_usage(
         return None, fault
     if found is None or found.model is found.provider is None:
         return found, None
-    named = [each and writable(redact(each)) for each in (found.model, found.provider)]
+    named = [each and redact(each) for each in (found.model, found.provider)]
     if named == [found.model, found.provider]:
         return found, None
     return msgspec.structs.replace(found, model=named[0], provider=named[1]), None

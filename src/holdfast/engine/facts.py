@@ -12,7 +12,6 @@ from typing import Any
 
 from holdfast.engine.agents import Agent
 from holdfast.model.journal import Facts
-from holdfast.model.parts import writable
 from holdfast.version import VERSION
 
 LIBRARIES = (
@@ -60,7 +59,7 @@ def facts_of(agent: Agent[..., Any], environment: Mapping[str, str]) -> Facts:
         code=code,
         tools=tools,
         libraries=dict(_libraries()),
-        environment={name: writable(value) for name, value in environment.items()},
+        environment=dict(environment),
         prompts=prompts,
     )
 

@@ -11,7 +11,6 @@ from holdfast.engine.logs import log
 from holdfast.errors import Cancelled, NotStorable, Paused, StepError
 from holdfast.model.ids import MAIN, module_of
 from holdfast.model.journal import Error
-from holdfast.model.parts import writable
 from holdfast.policy.signs import words_of
 from holdfast.store.codec import values
 from holdfast.store.codec.script import imported
@@ -50,9 +49,9 @@ def to_error(raised: BaseException, known: Iterable[type[BaseException]] = ()) -
         module=module_of(cls),
         name=cls.__qualname__,
         # Before they are cut: half a secret would not be known as one.
-        message=writable(redact(words_of(raised))[:MESSAGE_CHARS_MAX]),
+        message=redact(words_of(raised))[:MESSAGE_CHARS_MAX],
         args=_contents(raised),
-        trace=writable(redact("".join(traceback.format_exception(raised)))[-TRACE_CHARS_MAX:]),
+        trace=redact("".join(traceback.format_exception(raised)))[-TRACE_CHARS_MAX:],
     )
 
 

@@ -14,6 +14,7 @@ from holdfast.errors import UsageError
 from holdfast.model.ids import point_id
 from holdfast.model.journal import Call, Mark, Saved
 from holdfast.model.parts import writable
+from holdfast.model.sections import is_name
 from holdfast.policy.parameters import asked_of
 from holdfast.store.codec import values
 from holdfast.store.codec.vault import vault
@@ -70,7 +71,7 @@ def _named(only: Iterable[Any]) -> list[str]:
         msg = f"run.checkpoint(only=…) takes the names of sections, not {only!r}"
         raise UsageError(msg)
     named = [only] if isinstance(only, str) else list(only)
-    unnamed = [name for name in named if not isinstance(name, str)]
+    unnamed = [name for name in named if not is_name(name)]
     if unnamed:
         why = "a section that is saved alone has a text as its name"
         raise UsageError(f"run.checkpoint(only=…): {why}, not {unnamed[0]!r}")
