@@ -56,13 +56,23 @@ def keep(
     session.refuse_invalid(f"at {call.name}")
     sections = None if only is None else _named(only)
     is_own = not session.is_side()
-    mark, state, delta = hold(session, sections, began, label, is_own=is_own)
-    now, used, steps = session.clock.now(), session.used, session.steps
-    entry = Saved(call, session.turn, now, mark, sections, state, used, steps, delta)
-    session.book.received(call.scope)
-    if is_own:
-        session.pacer.marked(session.clock.monotonic() - began, sections)
-    return session.record(entry)
+    try:
+        mark, state, delta = hold(session, sections, began, label, is_own=is_own)
+        now, used, steps = session.clock.now(), session.used, session.steps
+        entry = Saved(call, session.turn, now, mark, sections, state, used, steps, delta)
+        session.book.received(call.scope)
+        if is_own:
+            session.pacer.marked(session.clock.monotonic() - began, sections)
+        return session.record(entry)
+    except BaseException as error:
+        cut_short(session, error)
+        raise
+
+
+def cut_short(session: Session, error: BaseException) -> None:
+    """Ctrl-C came while changes were taken and not yet kept: without them nothing may follow."""
+    if not isinstance(error, Exception):
+        session.stopped = session.stopped or error
 
 
 def _named(only: Iterable[Any]) -> list[str]:

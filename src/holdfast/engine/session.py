@@ -232,9 +232,10 @@ class Session:
             entries[:0] = lacks.redacted(self.guard, self.log, self.clock.now())
         try:
             row, ticket = self.writer.submit(entries, turn=self.turn, intents=intents, body=body)
-        except NotStorable as error:
+        except (NotStorable, KeyboardInterrupt) as error:
             # The changes in it count as saved: what followed could not be read without it.
-            raise self.stop(error) from None
+            self.stopped = self.stopped or error
+            raise
         # Nothing follows a run's end, whatever its threads still do.
         self.is_over = isinstance(entries[-1], Finished | Failed)
         self._last = ticket
