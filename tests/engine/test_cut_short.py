@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 import holdfast
+from holdfast.capture.tracked import inside
 from holdfast.testing.fakes import ManualClock
 from tests.engine.kit import RUN, Stage
 
@@ -24,6 +25,28 @@ class Interrupting(ManualClock):
 @holdfast.step
 def ask(turn: int) -> dict[str, int]:
     return {"turn": turn}
+
+
+def test_what_ctrl_c_left_of_a_call_does_not_outlive_its_run(stage: Stage) -> None:
+    is_pressed = True
+
+    @holdfast.agent
+    def agent(run: holdfast.Run) -> None:
+        run.state["said"] = []
+        for turn in run.turns():
+            if turn == 1:
+                return
+            run.state["said"].append(ask(turn))
+            if is_pressed:
+                inside.set("ask")  # As if it came between that and the call itself.
+                raise KeyboardInterrupt
+
+    with stage.open() as store:
+        with pytest.raises(KeyboardInterrupt):
+            store.run(agent, id=RUN)
+        is_pressed = False
+        store.run(agent, id=RUN)
+        assert {"said": [{"turn": 0}]} == store.restore(RUN)[1]
 
 
 @pytest.mark.parametrize("at", ["checkpoint", "turn"])
