@@ -17,6 +17,17 @@ def test_the_state_at_a_turn_is_printed(history: Shop) -> None:
     assert [0, 1] == [seen["n"] for seen in second.data["seen"]]
 
 
+def test_a_turn_of_a_run_is_its_own_where_another_run_is_called_so(history: Shop) -> None:
+    made = history("fork", "run-42", "--at", "1", "--as", "run-42@0")
+
+    assert 0 == made.status
+    shown = history("show", "run-42", "--at", "0", "--json").data
+    assert ("run-42", 1) == (shown["checkpoint"]["run"], len(shown["value"]["seen"]))
+    forked = history("fork", "run-42", "--at", "0", "--as", "another")
+    assert (0, "") == (forked.status, forked.err)
+    assert 2 == len(history("show", "run-42@0", "--path", "seen").data)
+
+
 def test_a_path_picks_a_part_of_the_newest_state(history: Shop) -> None:
     done = history("show", "run-42", "--path", "seen[-2:].usage.output_tokens")
 

@@ -76,8 +76,26 @@ def test_a_fingerprint_of_the_prompts_is_told_wherever_they_came_from(
     assert plain != fingerprint(monkeypatch, SYSTEM="You buy kelp.")
     assert plain != fingerprint(monkeypatch, SYSTEM="You sell kelp.", prompts=beside)
     assert plain != fingerprint(monkeypatch, PROMPTS={"system": ["You sell kelp."]})
-    assert None is fingerprint(monkeypatch, TABLE="orders")
+    assert None is fingerprint(monkeypatch, TABLE="orders", NAME="海藻销售员")
+    chinese = fingerprint(monkeypatch, SYSTEM="你是一个卖海藻的助手。请简短回答。")
+    assert chinese != fingerprint(monkeypatch, SYSTEM="你是一个买海藻的助手。请简短回答。")
     assert None is fingerprint(monkeypatch, ROWS=["data of a table"] * 300)
+
+
+def test_a_name_that_stands_for_another_text_or_tool_by_now_is_told_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    fingerprint(monkeypatch, SYSTEM="You sell kelp.")
+    module = sys.modules["shop.agents"]
+    before = facts_of(module.seller, {})
+
+    vars(module)["SYSTEM"] = "You buy kelp."
+    exec("@holdfast.step\ndef quote(symbol): ...", vars(module))  # noqa: S102 as in a notebook
+    after = facts_of(module.seller, {})
+
+    assert before.code == after.code
+    assert before.prompts != after.prompts
+    assert (None, 64) == (before.tools, len(after.tools or ""))
 
 
 def test_an_agent_of_a_script_works_and_goes_on_in_the_next_process(tmp_path: Path) -> None:

@@ -196,6 +196,27 @@ def test_what_a_cut_off_encryption_left_in_clear_is_named_and_removed(path: Path
     assert [] == kit.found_in(path, *kit.WORDS)
 
 
+def test_a_repair_moves_aside_what_is_not_sealed_and_a_header_cut_off_is_no_clear_text(
+    path: Path,
+) -> None:
+    spare = shutil.copytree(path / "objects", path.parent / "spare")
+    sealed(path)
+    shutil.copytree(spare, path / "objects", dirs_exist_ok=True)
+    cut = path / "objects" / "ab" / ("ab" * 32)
+    cut.parent.mkdir(exist_ok=True)
+    cut.write_bytes(b"cut")
+    left = {file.name for file in spare.glob("??/*")}
+
+    plan = holdfast.plan_repair(path, key=kit.KEY)
+    aside = plan.apply()
+
+    assert left == set(plan.objects)
+    assert aside is not None
+    assert left <= {file.name for file in aside.rglob("*")}
+    assert [] == kit.findings(path)
+    assert cut.exists()
+
+
 def _bodies(path: Path) -> dict[str, set[bytes]]:
     """Macs of rows, and wrapped keys."""
     with tampering(path) as link:

@@ -17,6 +17,14 @@ ALIGNED_ITEMS_MAX = 2000
 """Longer unequal parts of lists are cut at items that stand once in each; where there are none,
 they are compared place by place."""
 
+MATCHES_MAX = 2500
+MATCHES_EACH = 4
+"""Lists with more pairs of equal items than that, in all and for each item, are aligned by the
+fewest edits: difflib, whose pairing reads better, takes time with the cube of their length."""
+
+EDITS_MAX = 500
+"""Such lists are compared place by place where that takes more edits."""
+
 Opcode = tuple[str, int, int, int, int]
 """What becomes of old[i:j] and new[k:m], as difflib says it."""
 
@@ -122,9 +130,59 @@ def _opcodes(old: list[bytes], new: list[bytes]) -> Iterator[Opcode]:
         if max(j - i, m - k) > ALIGNED_ITEMS_MAX:
             yield "replace", i, j, k, m
         else:
-            for tag, *ends in SequenceMatcher(None, old[i:j], new[k:m], False).get_opcodes():  # noqa: FBT003 autojunk
+            for tag, *ends in _aligned(old[i:j], new[k:m]):
                 yield tag, i + ends[0], i + ends[1], k + ends[2], k + ends[3]
         i, k = j + 1, m + 1
+
+
+def _aligned(old: list[bytes], new: list[bytes]) -> Iterator[Opcode]:
+    there = Counter(new)
+    matches = sum(count * there[item] for item, count in Counter(old).items())
+    if matches <= max(MATCHES_MAX, MATCHES_EACH * (len(old) + len(new))):
+        yield from SequenceMatcher(None, old, new, False).get_opcodes()  # noqa: FBT003 autojunk
+        return
+    i = k = 0
+    for j, m in [*_kept(old, new), (len(old), len(new))]:
+        if i < j or k < m:
+            yield "replace", i, j, k, m
+        i, k = j + 1, m + 1
+
+
+def _kept(old: list[bytes], new: list[bytes]) -> list[tuple[int, int]]:
+    """Places of the items that the fewest edits keep; none where that takes too many (Myers)."""
+    most = min(EDITS_MAX, len(old) + len(new))
+    far = [0] * (2 * most + 3)  # in `old`, for each difference to the place in `new`
+    trail: list[list[int]] = []
+    for edits in range(most + 1):
+        trail.append(far.copy())
+        for ahead in range(-edits, edits + 1, 2):
+            before = _before(far, ahead, edits)
+            at = far[before] + (before < ahead)
+            while at < len(old) and at - ahead < len(new) and old[at] == new[at - ahead]:
+                at += 1
+            far[ahead] = at
+            if at >= len(old) and at - ahead >= len(new):
+                return _walked(trail, len(old), len(new))
+    return []
+
+
+def _before(far: list[int], ahead: int, edits: int) -> int:
+    """Where the last edit came from: one place fewer ahead, or one more."""
+    is_insertion = ahead == -edits or (ahead != edits and far[ahead - 1] < far[ahead + 1])
+    return ahead + 1 if is_insertion else ahead - 1
+
+
+def _walked(trail: list[list[int]], at: int, there: int) -> list[tuple[int, int]]:
+    """The pairs on the way that led to the end, from the first on."""
+    found: list[tuple[int, int]] = []
+    for edits in range(len(trail) - 1, -1, -1):
+        far, ahead = trail[edits], at - there
+        before = _before(far, ahead, edits)
+        while at > far[before] and there > far[before] - before:
+            at, there = at - 1, there - 1
+            found.append((at, there))
+        at, there = far[before], far[before] - before
+    return found[::-1]
 
 
 def _anchors(old: list[bytes], new: list[bytes]) -> list[tuple[int, int]]:

@@ -33,7 +33,7 @@ _STEP = re.compile(
                                            # a place in a list; a key that is no text""",
     re.VERBOSE | re.DOTALL,
 )
-_WRITTEN = re.compile(r"[\w.]*\(.*\)|<.*>|-?(inf|nan)j?", re.DOTALL)
+_WRITTEN = re.compile(r"[\w.]*\(.*\)|\w+(\.\w+)+|<.*>|-?(inf|nan)j?", re.DOTALL)
 
 
 def parse(text: str) -> list[Step]:

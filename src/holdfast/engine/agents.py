@@ -9,6 +9,7 @@ from holdfast.errors import UnknownAgent, UsageError
 from holdfast.model.cadence import Pace
 from holdfast.model.ids import MAIN, module_of
 from holdfast.model.limits import SLA
+from holdfast.model.sections import is_name
 from holdfast.policy.classify import Rule
 
 P = ParamSpec("P")
@@ -56,10 +57,10 @@ class Agent(Generic[P, R_co]):
 def _sections(named: object) -> tuple[str, ...]:
     """The sections that `optional=` names; refused where it is declared, not when a run begins."""
     if isinstance(named, str):
-        return (named,)
+        named = [named]
     sections = tuple(named) if isinstance(named, Iterable) else (named,)
     for section in sections:
-        if not isinstance(section, str):
+        if not is_name(section):
             msg = f"optional= names sections of the state, such as ['cache'], not {section!r}"
             raise UsageError(msg)
     return sections

@@ -53,8 +53,7 @@ def ask(spec: StepSpec, here: Frame, args: tuple[Any, ...], kwargs: Mapping[str,
     while True:
         began = clock.monotonic()
         try:
-            if context.critical.get() is not None:
-                yield from nothing_new(here, call)
+            yield from nothing_new(here, call)
             value = yield Invoke(frame, spec.fn, args, kwargs, spec.limit_s)
             failpoint.reach("step.called", call)
             spec.shape.check_unchanged(question, session.state.flats)

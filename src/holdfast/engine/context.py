@@ -2,10 +2,11 @@
 
 import logging
 import threading
-from contextvars import ContextVar
+from contextvars import ContextVar, Token
 
 import msgspec
 
+from holdfast.capture.tracked import inside
 from holdfast.engine.logs import log
 from holdfast.engine.session import Frame
 from holdfast.errors import UsageError
@@ -58,6 +59,15 @@ def current() -> Current:
         function=here.function or None,
         idempotency_key=here.key,
     )
+
+
+def leave(token: Token[Frame | None]) -> None:
+    """A life of a run is over: its code stands where it stood before, and inside no call.
+
+    Ctrl-C between two instructions of ours may have left it inside one.
+    """
+    frame.reset(token)
+    inside.set(None)
 
 
 def refuse_while_read() -> None:

@@ -42,6 +42,8 @@ LIBRARIES = (
 """Libraries whose version is recorded where the program has imported them."""
 
 PROMPT_WORDS_MIN = 3
+UNSPACED_CHARS_MIN = 12
+"""Chinese, Japanese or Thai stand without spaces between words."""
 TEXTS_DEPTH_MAX = 4
 PROMPTS_MAX = 256
 """A longer table holds data, not prompts, and would be read before a run can begin."""
@@ -51,29 +53,28 @@ _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 def facts_of(agent: Agent[..., Any], environment: Mapping[str, str]) -> Facts:
     """What is known of this process and of the agent's code, to be recorded with a life."""
-    code, tools, prompts = _prints(agent.fn)
+    module = sys.modules.get(agent.fn.__module__)
     return Facts(
         holdfast=VERSION,
         python=".".join(map(str, sys.version_info[:3])),
         platform=f"{sys.platform}-{os.uname().machine}",
-        code=code,
-        tools=tools,
+        code=_source(agent.fn),
+        # Names of a program that runs on may come to stand for others.
+        tools=None if module is None else _tools(module),
         libraries=dict(_libraries()),
         environment=dict(environment),
-        prompts=prompts,
+        prompts=None if module is None else _prompts(module),
     )
 
 
 @functools.lru_cache(maxsize=256)
-def _prints(fn: Callable[..., Any]) -> tuple[str, str | None, str | None]:
-    """Fingerprints of the agent's module, of the steps and effects in it, and of its prompts."""
-    module = sys.modules.get(fn.__module__)
-    tools, prompts = (None, None) if module is None else (_tools(module), _prompts(module))
+def _source(fn: Callable[..., Any]) -> str:
+    """A hash over the text of the agent's module."""
     try:
-        code = inspect.getsource(module or fn).encode()
+        code = inspect.getsource(sys.modules.get(fn.__module__) or fn).encode()
     except (OSError, TypeError):  # No file: a notebook, or a frozen program.
         code = b"".join(_code(fn.__code__))
-    return hashlib.sha256(code).hexdigest(), tools, prompts
+    return hashlib.sha256(code).hexdigest()
 
 
 def _code(code: CodeType) -> Iterator[bytes]:
@@ -90,11 +91,16 @@ def _code(code: CodeType) -> Iterator[bytes]:
 def _tools(module: ModuleType) -> str | None:
     """A hash over names and signatures of what the module's agents may call; None: nothing."""
     found = sorted(
-        f"{name}{_ADDRESS.sub('', str(inspect.signature(bare)))}"
+        f"{name}{_signature(bare)}"
         for name, value in vars(module).items()
         if inspect.isfunction(value) and inspect.isfunction(bare := getattr(value, "bare", None))
     )
     return hashlib.sha256("\n".join(found).encode()).hexdigest() if found else None
+
+
+@functools.lru_cache(maxsize=1024)
+def _signature(fn: Callable[..., Any]) -> str:
+    return _ADDRESS.sub("", str(inspect.signature(fn)))
 
 
 def _prompts(module: ModuleType) -> str | None:
@@ -122,7 +128,8 @@ def _prompts(module: ModuleType) -> str | None:
 def _texts(value: object, depth: int) -> Iterator[str]:
     """The texts of some words in a value: prompts are, names and addresses mostly are not."""
     if isinstance(value, str):
-        if len(value.split(None, PROMPT_WORDS_MIN - 1)) >= PROMPT_WORDS_MIN:
+        words = len(value.split(None, PROMPT_WORDS_MIN - 1))
+        if words >= PROMPT_WORDS_MIN or (len(value) >= UNSPACED_CHARS_MIN and not value.isascii()):
             yield value
     elif depth and type(value) in (dict, list, tuple) and len(value) <= PROMPTS_MAX:  # type: ignore[arg-type]  # each of the three has a length
         for part in value.values() if isinstance(value, dict) else value:  # type: ignore[attr-defined]  # one of the three kinds asked for above

@@ -132,7 +132,7 @@ def find_cut(reader: Reader, points: Points, run: Run, name: str | None) -> Cut:
             start = reader.row(reader.first(run.row.head))
             return Cut(at=start, point=(start.id, 0), turn=-1)
     else:
-        found, point = points.find(name)
+        found, point = points.find(name, run)
         if found.row.no != run.row.no:
             msg = f"{name} is a point of run {found.body.id}, not of {run.body.id}"
             raise UsageError(msg)

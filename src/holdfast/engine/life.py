@@ -241,7 +241,7 @@ class Lives:
             raise
         finally:
             self._housekeeper.remove(session)
-            context.frame.reset(here)
+            context.leave(here)
             context.count_active(-1)
             self._let_go(session)
 

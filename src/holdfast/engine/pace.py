@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from weakref import proxy
 
 from holdfast.engine import context
-from holdfast.engine.save import hold
+from holdfast.engine.save import cut_short, hold
 from holdfast.engine.session import Session
 from holdfast.engine.validate import first_fault
 from holdfast.model.cadence import ASYNC, BOUND_S, DURABLE, Cadence, Pace, never
@@ -210,10 +210,13 @@ class Pacer:
             if first_fault(session.validators, session.state.root) is not None:
                 return
             mark, _, delta = hold(session, None, began)
+            now, used, steps = session.clock.now(), session.used, session.steps
+            session.pend(Kept(session.turn, now, mark, why, delta, used, steps))
         except Exception:  # noqa: BLE001 also what the user's `capture` raises
             return
-        now, used, steps = session.clock.now(), session.used, session.steps
-        session.pend(Kept(session.turn, now, mark, why, delta, used, steps))
+        except BaseException as error:
+            cut_short(session, error)
+            raise
         self.marked(session.clock.monotonic() - began)
 
     def _snap(self, why: str, only: list[str], turn: int) -> None:
@@ -222,10 +225,13 @@ class Pacer:
         try:
             session.sections.capture()
             mark, state, delta = hold(session, only, began)
+            now, used, steps = session.clock.now(), session.used, session.steps
+            session.pend(Kept(turn, now, mark, why, delta, used, steps, only, state))
         except Exception:  # noqa: BLE001 as above
             return
-        now, used, steps = session.clock.now(), session.used, session.steps
-        session.pend(Kept(turn, now, mark, why, delta, used, steps, only, state))
+        except BaseException as error:
+            cut_short(session, error)
+            raise
         self.marked(session.clock.monotonic() - began, only)
 
     def _progress(self) -> Progress:

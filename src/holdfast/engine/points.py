@@ -97,14 +97,14 @@ class Points:
         turn = entry.turn
         return teller.form(point, entry, parent, turn, (entry.used, entry.steps))
 
-    def restore(self, name: str) -> "tuple[Checkpoint, dict[Any, Any]]":
+    def restore(self, name: str, of: Run | None = None) -> "tuple[Checkpoint, dict[Any, Any]]":
         """A point and the state there, as plain containers.
 
         `Damaged` if that is not the state it was made of.
         """
-        run = self._run_of(name)
+        run = of or self._run_of(name)
         with contextlib.nullcontext() if run is None else self.offering(run):
-            return self.at(*self.find(name))
+            return self.at(*self.find(name, of))
 
     def offering(self, run: Run) -> contextlib.AbstractContextManager[None]:
         """Let `Damaged` name the newest point of the run that restores."""
@@ -141,7 +141,7 @@ class Points:
     def state(self, point: Point) -> dict[Any, Any]:
         """The state at a point, as plain containers."""
         owner = self._reader.owner(branch_of(point[0]))
-        return self.restore(point_id(owner.body.id, point))[1]
+        return self.restore(point_id(owner.body.id, point), owner)[1]
 
     def diff(self, before: str, after: str) -> list[Change]:
         """What is different from one point to another."""
@@ -158,9 +158,12 @@ class Points:
         """The run that the name of a point begins with."""
         return self._reader.find(name) or self._reader.find(name.rpartition("@")[0])
 
-    def find(self, name: str) -> tuple[Run, Point]:
-        """A point by its id, as `run@turn`, or as a run's id: its newest."""
-        run = self._reader.find(name)
+    def find(self, name: str, of: Run | None = None) -> tuple[Run, Point]:
+        """A point by its id, as `run@turn`, or as a run's id: its newest.
+
+        Where it is one `of` a run, another run with an id like `run@turn` is not meant.
+        """
+        run = None if of is not None and of.body.id != name else self._reader.find(name)
         if run is not None:
             return run, self.newest(run)
         parsed = parse_point(name)

@@ -39,6 +39,7 @@ from holdfast.store.repair.rebuild import Keep
 from holdfast.store.repair.salvage import Salvage
 from holdfast.store.repair.sift import Sieve, Sifted, Stray
 from holdfast.store.seal.base import Seals
+from holdfast.store.seal.files import in_clear
 from holdfast.store.verify import Finding, Progress, verify
 
 if TYPE_CHECKING:
@@ -200,6 +201,7 @@ class _Assessor:
         self._listed = {row.no: row for row in salvage.branches() if type(row.no) is int}
         self._there = {*self._listed, *salvage.rooted()}
         self._missing = opened.records.missing()
+        self._in_clear = list(in_clear(opened.path)) if opened.records.is_sealed else []
         points = Points(self._reader, opened.path)
         holder = Holder(pid=os.getpid(), host=os.uname().nodename, since=clock.now())
         self._mender = Mender(self._reader, points, holder, clock.now())
@@ -238,7 +240,7 @@ class _Assessor:
             keeps=keeps,
             fates=fates,
             strays=[*self._strays(loose)],
-            objects=sorted(sieve.bad_chunks),
+            objects=sorted(sieve.bad_chunks.union(map(bytes.hex, self._in_clear))),
             store_id=self._seals.store_id,
             seal=_fingerprint(self._salvage, keeps),
         )

@@ -146,7 +146,7 @@ class _Trial:
     def _restore(self, point: Point) -> None:
         name = point_id(self._run.body.id, point)
         try:
-            self._points.at(*self._points.find(name))
+            self._points.at(*self._points.find(name, self._run))
         except Damaged as damage:
             self._note(f"checkpoint {name}", damage)
         except UnknownCheckpoint as error:

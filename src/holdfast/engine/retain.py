@@ -244,7 +244,7 @@ class Collector:
             name = point_id(run.body.id, (point[0], point[1]))
             if no == run.row.no and tuple(point) != pins.WHOLE_RUN and name not in known:
                 with contextlib.suppress(UnknownCheckpoint):  # A repair may have lost it.
-                    self._points.find(name)
+                    self._points.find(name, run)
                     yield Fate(id=name, why=("pinned",))
 
     def _pinned(self, run: Run, point: str) -> list[str]:

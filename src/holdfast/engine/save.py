@@ -13,6 +13,8 @@ from holdfast.engine.session import Frame, Session
 from holdfast.errors import UsageError
 from holdfast.model.ids import point_id
 from holdfast.model.journal import Call, Mark, Saved
+from holdfast.model.parts import writable
+from holdfast.model.sections import is_name
 from holdfast.policy.parameters import asked_of
 from holdfast.store.codec import values
 from holdfast.store.codec.vault import vault
@@ -30,7 +32,7 @@ def save(
     if not isinstance(label, str | None):
         msg = f"run.checkpoint: a label is text, not {label!r}; sections are named by only=[...]"
         raise UsageError(msg)
-    label = label and redact(label)
+    label = label and writable(redact(label))
     question = Question("run.checkpoint", (label or "").encode()[:16], [], {})
     call, record = asked(session, frame, question)
     if record is not None:
@@ -52,18 +54,38 @@ def keep(
     began = session.clock.monotonic()
     session.sections.capture()
     session.refuse_invalid(f"at {call.name}")
-    if not isinstance(only, Iterable | None):
+    sections = None if only is None else _named(only)
+    is_own = not session.is_side()
+    try:
+        mark, state, delta = hold(session, sections, began, label, is_own=is_own)
+        now, used, steps = session.clock.now(), session.used, session.steps
+        entry = Saved(call, session.turn, now, mark, sections, state, used, steps, delta)
+        session.book.received(call.scope)
+        if is_own:
+            session.pacer.marked(session.clock.monotonic() - began, sections)
+        return session.record(entry)
+    except BaseException as error:
+        cut_short(session, error)
+        raise
+
+
+def cut_short(session: Session, error: BaseException) -> None:
+    """Ctrl-C came while changes were taken and not yet kept: without them nothing may follow."""
+    if not isinstance(error, Exception):
+        session.stopped = session.stopped or error
+
+
+def _named(only: Iterable[Any]) -> list[str]:
+    """The sections that are asked for, each once."""
+    if not isinstance(only, Iterable):
         msg = f"run.checkpoint(only=…) takes the names of sections, not {only!r}"
         raise UsageError(msg)
-    sections = [only] if isinstance(only, str) else None if only is None else list(only)
-    is_own = not session.is_side()
-    mark, state, delta = hold(session, sections, began, label, is_own=is_own)
-    now, used, steps = session.clock.now(), session.used, session.steps
-    entry = Saved(call, session.turn, now, mark, sections, state, used, steps, delta)
-    session.book.received(call.scope)
-    if is_own:
-        session.pacer.marked(session.clock.monotonic() - began, sections)
-    return session.record(entry)
+    named = [only] if isinstance(only, str) else list(only)
+    unnamed = [name for name in named if not is_name(name)]
+    if unnamed:
+        why = "a section that is saved alone has a text as its name"
+        raise UsageError(f"run.checkpoint(only=…): {why}, not {unnamed[0]!r}")
+    return list(dict.fromkeys(map(str.__str__, named)))
 
 
 def hold(

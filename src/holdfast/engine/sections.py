@@ -22,7 +22,7 @@ from holdfast.errors import (
     UsageError,
 )
 from holdfast.model.journal import Entry
-from holdfast.model.sections import Declared, Degraded, Outcome, Part, Section
+from holdfast.model.sections import Declared, Degraded, Outcome, Part, Section, is_name
 from holdfast.store.codec import values
 
 
@@ -74,7 +74,7 @@ class Sections:
 
     def _refuse_misuse(self, section: object, obj: object) -> None:
         why = None
-        if not isinstance(section, str) or not section:
+        if not is_name(section) or not section:
             why = f"a section's name is text, not {section!r}"
         elif section in self._forms:
             why = f"an object is attached as {section!r} already"

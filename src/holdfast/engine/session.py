@@ -31,7 +31,7 @@ from holdfast.engine.restore import Sources
 from holdfast.engine.sections import Sections
 from holdfast.engine.timed import Limit
 from holdfast.engine.validate import Validator, first_fault
-from holdfast.errors import Diverged, InDoubt, InvalidState, UsageError
+from holdfast.errors import Diverged, InDoubt, InvalidState, NotStorable, UsageError
 from holdfast.model.ids import Point
 from holdfast.model.journal import (
     ENDED,
@@ -71,8 +71,6 @@ else:
     asyncio = OnDemand("asyncio")
 
 _CHANGES = frozenset({TurnEnded, LoopLeft, Kept, Saved})
-
-MOVED = Told(moved=True)
 
 OUTSIDE = -1
 """The scope of the code before the first loop."""
@@ -228,26 +226,30 @@ class Session:
     def _submit(
         self, intents: Sequence[bytes] = (), body: RunBody | None = None
     ) -> tuple[int, int, Ticket]:
-        """Queue all that is pending as one row; its id, the index of its last entry, the ticket."""
-        with self.lock:
-            entries, self._pending = self._pending, []
-            if self.guard.redacted:
-                entries[:0] = lacks.redacted(self.guard, self.log, self.clock.now())
+        """Under the lock: queue what is pending as one row; its id, the last index, the ticket."""
+        entries, self._pending = self._pending, []
+        if self.guard.redacted:
+            entries[:0] = lacks.redacted(self.guard, self.log, self.clock.now())
+        try:
             row, ticket = self.writer.submit(entries, turn=self.turn, intents=intents, body=body)
-            # Nothing follows a run's end, whatever its threads still do.
-            self.is_over = isinstance(entries[-1], Finished | Failed)
-            self._last = ticket
-            if self.care.is_child:
-                self.care.pulse.tell(MOVED)
-            self.bytes_since_base += len(row.body)
-            for index, each in enumerate(entries):
-                kind = type(each)
-                self.steps += kind is Answer or kind is Happened or _ends(each)
-                if kind is Based or (kind in _CHANGES and each.delta):  # type: ignore[union-attr]  # only entries of `_CHANGES` get there, and each has a delta
-                    self.state.locate((row.id, index))
-            if is_outside(self.turn, entries):
-                self.outside_rows.append(row.id)
-            return row.id, len(entries) - 1, ticket
+        except (NotStorable, KeyboardInterrupt) as error:
+            # The changes in it count as saved: what followed could not be read without it.
+            self.stopped = self.stopped or error
+            raise
+        # Nothing follows a run's end, whatever its threads still do.
+        self.is_over = isinstance(entries[-1], Finished | Failed)
+        self._last = ticket
+        if self.care.is_child:
+            self.care.pulse.tell(Told(moved=True))
+        self.bytes_since_base += len(row.body)
+        for index, each in enumerate(entries):
+            kind = type(each)
+            self.steps += kind is Answer or kind is Happened or _ends(each)
+            if kind is Based or (kind in _CHANGES and each.delta):  # type: ignore[union-attr]  # only entries of `_CHANGES` get there, and each has a delta
+                self.state.locate((row.id, index))
+        if is_outside(self.turn, entries):
+            self.outside_rows.append(row.id)
+        return row.id, len(entries) - 1, ticket
 
     def lack(self, places: list[str]) -> None:
         """Tell that values came back without what was redacted in them."""
@@ -284,8 +286,7 @@ class Session:
 
     def let_go(self) -> None:
         """Interrupted or ended: keep what is pending, and wait for what a cancelled call queued."""
-        let_go = self.settle if is_broken(self.stopped) or self.is_over else self.flush
-        let_go()
+        (self.settle if is_broken(self.stopped) or self.is_over else self.flush)()
 
     def settle(self) -> None:
         """Wait until all that was queued can be read."""
@@ -304,8 +305,7 @@ class Session:
     ) -> tuple[object, Ticket]:
         """Queue a step's answer; returns it as a replay would, and the ticket to wait for."""
         data = values.encode(value, path=f"the answer of {call.name}")
-        kept = self.reader.chunks.keep(data)
-        entry = Answer(call, kept, self.clock.now(), took_s, usage)
+        entry = Answer(call, self.reader.chunks.keep(data), self.clock.now(), took_s, usage)
         row, index, ticket = self.record(entry)
         self.received(call, usage)
         return self.give(data, row, index, value), ticket

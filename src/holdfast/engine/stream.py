@@ -31,6 +31,7 @@ from holdfast.engine.session import Frame
 from holdfast.errors import Diverged, StreamOpen, UsageError
 from holdfast.model.journal import ENDED, LEFT, Call, Raised, Streamed, Usage
 from holdfast.model.limits import Retry, is_sane, short_repr
+from holdfast.model.parts import writable
 from holdfast.policy.usage import total
 from holdfast.store.codec import values
 from holdfast.store.codec.vault import guarded
@@ -74,7 +75,7 @@ def spec_of(
     if name is not None and (type(name) is not str or not 0 < len(name) <= NAME_CHARS_MAX):
         msg = f"the name of a stream is a text of at most {NAME_CHARS_MAX} characters"
         raise UsageError(msg)
-    called = redact(name) if name else name_of(fn)
+    called = writable(redact(name)) if name else name_of(fn)
     takes_prefix = PREFIX in Shape(called, fn).names
     shape = Shape(called, fn, (PREFIX,) if takes_prefix else ())
     step = StepSpec(fn=fn, shape=shape, limit_s=limit_of(timeout), retry=retry_of(retry))

@@ -9,7 +9,7 @@ from holdfast.engine.back import newest_passing
 from holdfast.engine.needed import rows_to
 from holdfast.engine.others import let_others_ask
 from holdfast.engine.restore import state_at
-from holdfast.engine.save import seal
+from holdfast.engine.save import cut_short, seal
 from holdfast.engine.session import Session
 from holdfast.engine.validate import first_fault
 from holdfast.errors import HoldfastError, InvalidState, SecretMissing, UsageError
@@ -179,14 +179,20 @@ class Loops:
             session.refuse_invalid(f"at the end of turn {turn}")
         failpoint.reach("turn.ending")
         began, now = session.clock.monotonic(), session.clock.now()
-        with session.state.lock:  # Change, base and hash are of the same moment.
-            delta = session.state.delta()
-            based = self._based(turn, loop + is_loop_over, is_beside=delta is not None)
-            mark = seal(session, session.state.root, began) if is_marked else None
-        used, steps = session.used, session.steps
-        ended = TurnEnded(turn, loop, now, delta, mark, is_loop_over, used, steps)
-        # Pended together they stand side by side, so the base can name what the end wrote.
-        session.pend(*_declared(session, based), ended, *based) if based else session.pend(ended)
+        try:
+            with session.state.lock:  # Change, base and hash are of the same moment.
+                delta = session.state.delta()
+                based = self._based(turn, loop + is_loop_over, is_beside=delta is not None)
+                mark = seal(session, session.state.root, began) if is_marked else None
+            used, steps = session.used, session.steps
+            ended = TurnEnded(turn, loop, now, delta, mark, is_loop_over, used, steps)
+            # Pended together they stand side by side: the base can name what the end wrote.
+            session.pend(*_declared(session, based), ended, *based) if based else session.pend(
+                ended
+            )
+        except BaseException as error:
+            cut_short(session, error)
+            raise
         failpoint.reach("turn.ended")
         session.book.forget(turn)
         if is_marked:
@@ -221,10 +227,12 @@ class Loops:
         session.scope = -1 - loop
         try:
             session.sections.capture()
-            delta = session.state.delta()
+            session.pend(LoopLeft(self._next_turn, loop, session.state.delta()))
         except Exception:  # noqa: BLE001 also what the user's `capture` raises
             return  # Said again, to the agent, when the state is saved next.
-        session.pend(LoopLeft(self._next_turn, loop, delta))
+        except BaseException as error:
+            cut_short(session, error)
+            raise
 
 
 def _declared(session: Session, based: list[Based]) -> list[Declared]:

@@ -10,6 +10,7 @@ import msgspec
 from holdfast.errors import UsageError
 from holdfast.model.limits import seconds as seconds_of
 from holdfast.model.limits import short_repr
+from holdfast.model.sections import is_name
 
 N = TypeVar("N", int, float)
 
@@ -195,7 +196,7 @@ def _snapshots(said: Snapshots) -> dict[str, Cadence]:
             cadence = cadence_of(each) if isinstance(each, str) else each
         except ValueError as error:
             raise UsageError(f"snapshot=, section {name!r}: {error}") from None
-        if not isinstance(name, str) or not name or not isinstance(cadence, Cadence):
+        if not is_name(name) or not name or not isinstance(cadence, Cadence):
             break
         found[name] = cadence
     else:

@@ -11,6 +11,16 @@ stands for what is called inside it."""
 Scalar: TypeAlias = bool | int | float | str | None
 
 
+INTEGERS = range(-(1 << 63), 1 << 64)
+"""Those that a record can hold as they are."""
+
+
+def writable(text: str) -> str:
+    """A text as a record can hold it: half a character stands there as its escape."""
+    plain = str.__str__(text)  # Of a class of its own it could not be written either.
+    return plain if plain.isascii() else plain.encode("utf-8", "backslashreplace").decode()
+
+
 # What is read by the thousand has `gc=False`: such values hold no others in a circle.
 
 

@@ -1,8 +1,19 @@
 """What is said of the sections of a state: which may be missing, and which are after a restore."""
 
 from enum import StrEnum
+from typing import TypeGuard
 
 import msgspec
+
+from holdfast.model.parts import writable
+
+
+def is_name(said: object) -> TypeGuard[str]:
+    """Whether a section can be named so where it is spoken of: by a text without half characters.
+
+    Other keys a state may have too.
+    """
+    return isinstance(said, str) and writable(said) == said
 
 
 class Section(msgspec.Struct, frozen=True, array_like=True):

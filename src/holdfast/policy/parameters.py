@@ -3,6 +3,7 @@
 from ast import literal_eval
 
 from holdfast.model.journal import Call, Mark, Scalar, Streamed, Usage
+from holdfast.model.parts import INTEGERS
 
 ModelCall = tuple[Call, Usage] | Mark
 """The last model call of a run, or the checkpoint after it that tells of it."""
@@ -58,6 +59,8 @@ def _parameters(call: Call) -> dict[str, Scalar]:
                 value = literal_eval(asked.brief)
             except (ValueError, SyntaxError):
                 continue  # Shortened, or no scalar.
-            if value is None or isinstance(value, bool | int | float | str):
+            if isinstance(value, int) and value not in INTEGERS:
+                found[asked.name] = str(value)  # A seed of 128 bits, say.
+            elif value is None or isinstance(value, bool | int | float | str):
                 found[asked.name] = value
     return found

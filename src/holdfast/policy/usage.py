@@ -133,14 +133,14 @@ def _get(value: object, name: str) -> object:
 
 def _text(value: object, name: str) -> str | None:
     found = _get(value, name)
-    return found if isinstance(found, str) else None
+    return str.__str__(found) if isinstance(found, str) else None
 
 
 def _count(reported: object, names: tuple[str, ...]) -> int | None:
     for name in names:
         count = _get(reported, name)
         if _is_count(count):
-            return count
+            return int(count)
     return None
 
 

@@ -95,16 +95,17 @@ class RunWriter:
         with self._lock:
             if self._fault is not None:
                 raise self._fault
-            id_ = self._id + 1
+            id_, base = self._id + 1, self.base
             for entry in entries:
                 if type(entry) is Based:
-                    self.base = id_
+                    base = id_
+            row = make_row(self._seals, id_, self._mac, Row(base, turn, entries))
+            self.base = base
             objects = claims(self.committer, entries)
-            if self.base == id_:  # It names them too: they are what is left if all before goes.
+            if base == id_:  # It names them too: they are what is left if all before goes.
                 self.bytes_aside = 0
             elif objects:
                 self.bytes_aside += sum(map(len, objects.values()))
-            row = make_row(self._seals, id_, self._mac, Row(self.base, turn, entries))
             write = Append(
                 no=self.run.row.no,
                 epoch=self.run.row.epoch,

@@ -115,12 +115,29 @@ def test_long_lists_of_items_that_repeat_are_compared_place_by_place() -> None:
     }
 
 
+def test_lists_of_few_different_items_are_compared_without_trying_every_pair() -> None:
+    flags = [False] * 1600
+    seen = [n % 2 == 1 for n in range(1600)]
+
+    assert [f"[{n}]" for n in range(1, 1600, 2)] == [change.path for change in diff(flags, seen)]
+    assert [("added", "[0]"), ("added", "[801]"), ("added", "[1602]")] == [
+        (change.kind, change.path)
+        for change in diff(flags, [True, *flags[:800], None, *flags[800:], True])
+    ]
+
+
 @given(st.lists(st.integers(0, 9), max_size=30), st.lists(st.integers(0, 9), max_size=30))
 def test_the_changes_of_a_list_lead_from_one_to_the_other(
     before: list[int], after: list[int]
 ) -> None:
-    for longest in (3, 1000):
-        with patch.object(aligning, "ALIGNED_ITEMS_MAX", longest):
+    for longest, most, edits in ((3, 2500, 500), (1000, 2500, 500), (1000, -1, 60), (1000, -1, 3)):
+        with patch.multiple(
+            aligning,
+            ALIGNED_ITEMS_MAX=longest,
+            MATCHES_MAX=most,
+            MATCHES_EACH=most,
+            EDITS_MAX=edits,
+        ):
             found = {(str(c.kind), int(c.path.strip("[]"))): c.after for c in diff(before, after)}
         stays = [item for n, item in enumerate(before) if ("removed", n) not in found]
 

@@ -167,6 +167,7 @@ class Suit(enum.Flag):
 ODD_KEYS: list[Hashable] = [
     "a.b", "की", "a·b", "ﬁ", "日本", "", "[0]", "a]b", 'a"]["b', "it's", "new\nline", "back\\\n",
     "1", 1, -1, 1.5, 10**30, None, math.inf, -math.inf, (1, "a]"), (1, (2,)),
+    dt.UTC,
     b"x]'", frozenset({1}), dt.date(2026, 1, 1), uuid.UUID(int=3), Decimal("1.23"),
     (uuid.UUID(int=4), 2), Suit.HEARTS, (1, Suit.HEARTS), Suit.HEARTS | Suit.SPADES,
     complex(0, math.inf),

@@ -144,7 +144,7 @@ def _show_state(found: Opened, run: Run, config: Config, at: str | None, path: s
     steps = parse(path or "")
     apps.load(config.app)
     name = point_name(run.body.id, at) or run.body.id
-    told, state = Points(found.reader, config.store).restore(name)
+    told, state = Points(found.reader, config.store).restore(name, run)
     value = pick(state, steps)
     for why in told.degraded.values():
         tell(f"degraded: {why}")

@@ -265,6 +265,7 @@ def _take_pydantic(model: Any) -> Taken:  # noqa: ANN401 -- any Pydantic model
 
 
 def _make_pydantic(cls: Any, fields: Mapping[str, Any], rest: Any) -> object:  # noqa: ANN401
+    rest = rest or {FIELDS_SET: fields, "extra": None, "private": None}  # It was a dataclass once.
     unset = rest.get(UNSET, ())
     known = {name: info for name, info in cls.__pydantic_fields__.items() if name not in unset}
     defaults = {
@@ -279,11 +280,17 @@ def _make_pydantic(cls: Any, fields: Mapping[str, Any], rest: Any) -> object:  #
         {
             "__dict__": _complete(cls, fields, defaults),
             "__pydantic_fields_set__": kept.intersection(rest[FIELDS_SET]),
-            "__pydantic_extra__": rest["extra"],
+            "__pydantic_extra__": {}
+            if rest["extra"] is None and _takes_extra(cls)
+            else rest["extra"],
             "__pydantic_private__": _private(cls, rest["private"]),
         }
     )
     return model
+
+
+def _takes_extra(cls: Any) -> bool:  # noqa: ANN401
+    return bool(cls.model_config.get("extra") == "allow")
 
 
 def _private(cls: Any, stored: dict[str, Any] | None) -> dict[str, Any] | None:  # noqa: ANN401

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from holdfast.errors import NotStorable
+from holdfast.model.parts import writable
 from holdfast.store.codec.vault import vault
 from holdfast.store.codec.veil import redact
 
@@ -17,7 +18,7 @@ def packed(struct: msgspec.Struct) -> bytes:
     """The bytes of a struct; encoded values in it have no secrets, and its texts lose theirs."""
     data = whole(struct)
     if vault.may_hold(data):
-        data = _encode(_redacted(struct))
+        data = whole(_changed(struct, redact))
     try:
         _decoder(type(struct))(data)
     except msgspec.DecodeError as error:
@@ -33,22 +34,37 @@ def _decoder(kind: type[msgspec.Struct]) -> Callable[[bytes], object]:
 
 
 def whole(struct: msgspec.Struct) -> bytes:
-    """The bytes of a struct as it is; `NotStorable` for half a character, or an endless number."""
+    """The bytes of a struct, its texts as they are; half a character in one stands as its escape.
+
+    `NotStorable` for what has no such form: a number without end.
+    """
     try:
         return _encode(struct)
-    except (UnicodeEncodeError, OverflowError) as error:
-        why = f"it holds what cannot be written ({error}); leave that out"
-        raise NotStorable("what is to be recorded", type(struct).__name__, why) from error
+    except (UnicodeEncodeError, TypeError):
+        changed = _changed(struct, writable)
+    except OverflowError as error:
+        raise _refusal(struct, error) from error
+    try:
+        return _encode(changed)
+    except (UnicodeEncodeError, TypeError, OverflowError) as error:
+        raise _refusal(struct, error) from error
 
 
-def _redacted(value: Any) -> Any:  # noqa: ANN401 whatever structs hold
-    if type(value) is str:
-        return redact(value)
+def _refusal(struct: msgspec.Struct, error: Exception) -> NotStorable:
+    why = f"it holds what cannot be written ({error}); leave that out"
+    return NotStorable("what is to be recorded", type(struct).__name__, why)
+
+
+def _changed(value: Any, change: Callable[[str], str]) -> Any:  # noqa: ANN401 whatever structs hold
+    """The same with other texts."""
+    if isinstance(value, str):
+        return change(value)
     if isinstance(value, msgspec.Struct):
         fields = {name: getattr(value, name) for name in value.__struct_fields__}
-        return msgspec.structs.replace(value, **{n: _redacted(v) for n, v in fields.items()})
+        changed = {name: _changed(field, change) for name, field in fields.items()}
+        return msgspec.structs.replace(value, **changed)
     if isinstance(value, list | tuple):
-        return type(value)(map(_redacted, value))
+        return type(value)(_changed(item, change) for item in value)
     if isinstance(value, dict):
-        return {_redacted(key): _redacted(item) for key, item in value.items()}
+        return {_changed(key, change): _changed(item, change) for key, item in value.items()}
     return value

@@ -7,9 +7,13 @@ from holdfast.store.codec.frame import HEADER_BYTES, is_sealed
 
 
 def in_clear(path: Path) -> Iterator[bytes]:
-    """The ids of large values of the store at `path` whose files are not sealed."""
+    """The ids of large values of the store at `path` whose files are not sealed.
+
+    One that is cut off in its header holds nothing of a value.
+    """
     for file in sorted((path / "objects").glob("??/*")):
         if "." not in file.name:
             with file.open("rb") as stream:
-                if not is_sealed(stream.read(HEADER_BYTES)):
-                    yield bytes.fromhex(file.name)
+                header = stream.read(HEADER_BYTES)
+            if len(header) == HEADER_BYTES and not is_sealed(header):
+                yield bytes.fromhex(file.name)

@@ -159,8 +159,8 @@ class _Verification:
     def look_around(self) -> None:
         """What concerns the store as a whole."""
         for id_ in in_clear(self._path) if self._records.is_sealed else ():
-            why = "it is not sealed, in a store that is encrypted; `holdfast keys init` removes it"
-            self._find(f"chunk {id_.hex()}", why)
+            why = "it is not sealed, in a store that is encrypted; `holdfast repair` moves it aside"
+            self._find(f"chunk {id_.hex()}", f"{why}, `holdfast keys init` removes it")
         with self._finding("database"):
             for fault in self._records.integrity():
                 self._find("database", f"SQLite's integrity check says: {fault}")

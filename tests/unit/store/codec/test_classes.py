@@ -607,6 +607,38 @@ def test_a_private_attribute_that_is_new_in_the_class_has_its_default(
     assert expected == back.__pydantic_private__
 
 
+@values.register(name="a dataclass once", version=2)
+class Grown(pydantic.BaseModel):
+    model_config = pydantic.ConfigDict(extra="allow")
+    size: int
+    name: str = "n"
+    _seen: int = pydantic.PrivateAttr(default=0)
+
+
+@values.migrate("a dataclass once", from_=1, to=2)
+def _to_whole(fields: dict[str, Any]) -> dict[str, Any]:
+    return {"size": round(fields["size"])}
+
+
+@pytest.mark.parametrize(
+    ("version", "rest"),
+    [(1, []), (2, []), (2, [{"set": ["size"], "extra": None, "private": None}])],
+)
+def test_a_class_that_became_a_pydantic_model_or_takes_extra_now_is_a_whole_one(
+    version: int, rest: list[Any]
+) -> None:
+    tag = msgspec.msgpack.Ext(wire.OBJECT, b"")
+    tree = [tag, "a dataclass once", version, {"size": 2}, *rest]
+
+    back = values.decode(b"\x02" + msgspec.msgpack.encode(tree))
+
+    assert Grown(size=2) == back
+    assert {"size"} == back.model_fields_set
+    back.more, back._seen = 1, 2  # type: ignore[attr-defined]  # noqa: SLF001 extra, and its own
+    assert {"more": 1} == back.model_extra
+    assert back == values.decode(values.encode(back))
+
+
 def test_a_member_that_is_gone_is_refused() -> None:
     stored = at_version({"name": "BLUE"}, name=f"{__name__}:Colour", version=1)
 
