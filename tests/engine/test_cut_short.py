@@ -1,11 +1,14 @@
 """Ctrl-C while changes are saved: nothing that cannot be read is kept where the agent goes on."""
 
+import sqlite3
+from contextlib import closing
 from typing import Any
 
 import pytest
 
 import holdfast
 from holdfast.capture.tracked import inside
+from holdfast.engine import context
 from holdfast.testing.fakes import ManualClock
 from tests.engine.kit import RUN, Stage
 
@@ -92,3 +95,84 @@ def test_a_save_that_ctrl_c_cut_off_is_not_gone_past(stage: Stage, at: str) -> N
                 store.restore(point.id)
 
     assert kept > 0
+
+
+class CutShort:
+    """A lock that is taken just as Ctrl-C is pressed, once."""
+
+    def __init__(self, lock: Any) -> None:  # noqa: ANN401 a lock of either kind
+        self._lock, self.is_pressed = lock, False
+
+    def acquire(self, *, blocking: bool = True) -> bool:
+        taken: bool = self._lock.acquire(blocking=blocking)
+        if taken and not self.is_pressed:
+            self.is_pressed = True
+            raise KeyboardInterrupt
+        return taken
+
+    def release(self) -> None:
+        self._lock.release()
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+
+@holdfast.agent
+def short(run: holdfast.Run) -> dict[str, int]:
+    del run
+    return ask(7)
+
+
+def test_a_commit_that_ctrl_c_cut_off_as_it_began_holds_up_nobody(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with stage.open() as store:
+        committer = store._opened.committer  # noqa: SLF001 where Ctrl-C comes
+        pressed = CutShort(committer._leading)  # noqa: SLF001 as above
+        monkeypatch.setattr(committer, "_leading", pressed)
+        with pytest.raises(KeyboardInterrupt):
+            store.run(short, id=RUN)
+
+        assert pressed.is_pressed
+        assert {"turn": 7} == store.run(short, id="another")
+        assert {"turn": 7} == store.run(short, id=RUN)
+
+
+def test_no_answer_is_acknowledged_in_a_transaction_that_ctrl_c_left_open(stage: Stage) -> None:
+    with stage.open() as store, closing(sqlite3.connect(stage.path / "store.db")) as other:
+        writer = store._opened.records._writer  # noqa: SLF001 where Ctrl-C comes
+
+        def rows() -> int:
+            return int(other.execute("SELECT count(*) FROM j").fetchone()[0])
+
+        @holdfast.agent
+        def agent(run: holdfast.Run) -> int:
+            del run
+            before = rows()
+            writer.execute("BEGIN IMMEDIATE")  # As if it came right behind that in a commit.
+            ask(1)
+            return rows() - before
+
+        assert store.run(agent, id=RUN) == 1
+
+
+def test_a_life_that_ctrl_c_cut_off_as_it_began_leaves_its_context(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with stage.open() as store:
+        housekeeper = store._lives._housekeeper  # noqa: SLF001 where Ctrl-C comes
+        with monkeypatch.context() as patch:
+
+            def press(_session: object) -> None:
+                raise KeyboardInterrupt
+
+            patch.setattr(housekeeper, "add", press)
+            with pytest.raises(KeyboardInterrupt):
+                store.run(short, id=RUN)
+
+        assert context.frame.get() is None
+        assert not context.is_any_active()
+        assert {"turn": 7} == store.run(short, id=RUN)

@@ -1,14 +1,13 @@
 """Where in which run the present code stands; carried by a context variable."""
 
 import logging
-import threading
-from contextvars import ContextVar, Token
+from contextvars import ContextVar
 
 import msgspec
 
 from holdfast.capture.tracked import inside
 from holdfast.engine.logs import log
-from holdfast.engine.session import Frame
+from holdfast.engine.session import Frame, Session
 from holdfast.errors import UsageError
 
 
@@ -42,8 +41,7 @@ program: ContextVar[str | None] = ContextVar("holdfast_program", default=None)
 NO_RUN = "-"
 """The `run_id` of a log record that belongs to no run: a format may name the field."""
 
-_active = 0
-_counting = threading.Lock()
+_active: set[int] = set()
 
 
 def current() -> Current:
@@ -61,12 +59,19 @@ def current() -> Current:
     )
 
 
-def leave(token: Token[Frame | None]) -> None:
+def enter(session: Session) -> None:
+    """A life of a run begins: the code that follows is its."""
+    _active.add(id(session))
+    frame.set(Frame(session))
+
+
+def leave(session: Session, before: Frame | None) -> None:
     """A life of a run is over: its code stands where it stood before, and inside no call.
 
-    Ctrl-C between two instructions of ours may have left it inside one.
+    Ctrl-C between two instructions of ours may have left it inside one, or before it was in.
     """
-    frame.reset(token)
+    _active.discard(id(session))
+    frame.set(before)
     inside.set(None)
 
 
@@ -87,22 +92,14 @@ def meant(key: str) -> None:
         section.keys.append(key)
 
 
-def count_active(change: int) -> None:
-    """A run began (+1) or ended (-1) in this process."""
-    global _active  # noqa: PLW0603 one number for the process is the point
-    with _counting:
-        _active += change
-
-
 def is_any_active() -> bool:
     """Whether any run is active in this process."""
-    return _active > 0
+    return bool(_active)
 
 
 def forget() -> None:
     """In a forked child no run is active."""
-    global _active  # noqa: PLW0603 see above
-    _active = 0
+    _active.clear()
 
 
 def name_run(record: logging.LogRecord) -> bool:

@@ -128,18 +128,19 @@ def _invoke(wait: Invoke) -> object:
         frame = msgspec.structs.replace(wait.frame, limit=limit)
         with frame.session.care.pulse.during(wait.limit_s):
             return within(limit, lambda: _invoke(Invoke(frame, wait.fn, wait.args, wait.kwargs)))
-    here = context.frame.set(wait.frame)
-    guard = inside.set(wait.frame.function)
+    before, guard = context.frame.get(), inside.get()
     pacer = wait.frame.session.pacer
     try:
+        context.frame.set(wait.frame)
+        inside.set(wait.frame.function)
         if pacer.is_timed:
             with pacer.standing_still():
                 result = interpose.call(wait.frame, wait.fn, wait.args, wait.kwargs)
         else:
             result = interpose.call(wait.frame, wait.fn, wait.args, wait.kwargs)
     finally:
-        inside.reset(guard)
-        context.frame.reset(here)
+        inside.set(guard)
+        context.frame.set(before)
     if isinstance(result, CoroutineType):
         result.close()
         msg = (
@@ -192,14 +193,15 @@ async def _ainvoke(wait: Invoke) -> object:
         frame = msgspec.structs.replace(wait.frame, limit=limit)
         with frame.session.care.pulse.during(wait.limit_s):
             return await awithin(limit, _ainvoke(Invoke(frame, wait.fn, wait.args, wait.kwargs)))
-    here = context.frame.set(wait.frame)
-    guard = inside.set(wait.frame.function)
+    before, guard = context.frame.get(), inside.get()
     try:
+        context.frame.set(wait.frame)
+        inside.set(wait.frame.function)
         with wait.frame.session.pacer.standing_still():
             result = interpose.call(wait.frame, wait.fn, wait.args, wait.kwargs)
             if isinstance(result, CoroutineType):
                 result = await result
     finally:
-        inside.reset(guard)
-        context.frame.reset(here)
+        inside.set(guard)
+        context.frame.set(before)
     return result

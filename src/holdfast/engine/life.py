@@ -33,7 +33,7 @@ from holdfast.engine.points import Points
 from holdfast.engine.resolve import Permit, Verdict, allow, resolve
 from holdfast.engine.rollback import Rollbacks
 from holdfast.engine.run import Run
-from holdfast.engine.session import Frame, Session
+from holdfast.engine.session import Session
 from holdfast.errors import (
     Cancelled,
     HoldfastError,
@@ -226,12 +226,11 @@ class Lives:
     @contextlib.contextmanager
     def _living(self, begun: Life) -> Iterator[Run]:
         """The agent's code runs inside; whatever ends it, the run is let go."""
-        session = begun.session
-        context.count_active(+1)
-        here = context.frame.set(Frame(session))
-        session.begin()
-        self._housekeeper.add(session)
-        try:
+        session, before = begun.session, context.frame.get()
+        try:  # From here on: Ctrl-C may come between any two of these.
+            context.enter(session)
+            session.begin()
+            self._housekeeper.add(session)
             with guarded(session.guard):
                 yield Run(session, self._chance, self)
         except BaseException as error:
@@ -241,8 +240,7 @@ class Lives:
             raise
         finally:
             self._housekeeper.remove(session)
-            context.leave(here)
-            context.count_active(-1)
+            context.leave(session, before)
             self._let_go(session)
 
     def _let_go(self, session: Session) -> None:

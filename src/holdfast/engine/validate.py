@@ -38,8 +38,9 @@ class Validator(Generic[C]):
         if self.section is not None and self.section not in state:
             return None
         value: Any = state if self.section is None else state[self.section]
-        guard = inside.set(self.name)
+        before = inside.get()
         try:
+            inside.set(self.name)
             if self._is_schema:
                 self.check.model_validate(plain(value))  # type: ignore[attr-defined]  # a schema is a Pydantic model
                 return None
@@ -49,7 +50,7 @@ class Validator(Generic[C]):
         except Exception as error:  # noqa: BLE001 any error of the user's means: it fails
             return _told(error)
         finally:
-            inside.reset(guard)
+            inside.set(before)
         return None if result is None or result else f"it returned {result!r}"
 
 

@@ -44,7 +44,8 @@ class Committer:
     def __init__(self, records: Records, chunks: Chunks | None = None) -> None:
         self._records, self.chunks = records, chunks
         self._queue: deque[Ticket] = deque()
-        self._leading = threading.Lock()
+        self._leading = threading.RLock()
+        self._is_led = False
         self._hand: threading.Thread | None = None
         self._called = threading.Event()
         self._is_closed = False
@@ -61,26 +62,40 @@ class Committer:
         while not ticket.is_over:
             if self._fault is not None:
                 raise self._fault
-            if self._leading.acquire(blocking=False):
-                try:
+            try:
+                if self._leading.acquire(blocking=False):
                     self._drain()
-                finally:
-                    self._leading.release()
-                    if self._queue:
-                        self._pass_on()
-            else:
-                self._await_leader(ticket)
+                else:
+                    self._await_leader(ticket)
+            finally:
+                self._let_lead()
         return ticket.done if ticket.error is None else ticket.outcome()
+
+    def _let_lead(self) -> None:
+        """Lead no more, if this thread did: Ctrl-C may come before it knows that it does."""
+        try:
+            self._leading.release()
+        except RuntimeError:
+            return  # Another thread leads.
+        if self._queue:
+            self._pass_on()
 
     def _await_leader(self, ticket: Ticket) -> None:
         # A lock that is let go of by who wakes us: an Event is five times the work.
         ticket.wake = wake = threading.Lock()
         wake.acquire()
         # The leader may have finished between our look and the lock: look once more.
-        if not ticket.is_over and self._leading.locked():
+        if not ticket.is_over and self._is_led:
             wake.acquire(timeout=0.05)
 
     def _drain(self) -> None:
+        self._is_led = True
+        try:
+            self._commit_queued()
+        finally:
+            self._is_led = False
+
+    def _commit_queued(self) -> None:
         # Writes stay queued until they are over: when Ctrl-C ends the thread that leads, the next
         # one finds them all, and what was written already is recognised when written again.
         queue = self._queue

@@ -173,8 +173,8 @@ def check(link: sqlite3.Connection, file: Path) -> bytes:
 @contextlib.contextmanager
 def transaction(link: sqlite3.Connection) -> Iterator[None]:
     """All or nothing; on an error nothing, and the error rises."""
-    link.execute("BEGIN IMMEDIATE")
     try:
+        link.execute("BEGIN IMMEDIATE")
         yield
         link.execute("COMMIT")
     except BaseException:

@@ -123,8 +123,10 @@ class SqliteRecords(SqliteReads):
 
     def _commit_alone(self, writes: Sequence[Write]) -> list[int]:
         """Commit while no other process does. Written out, since every answer waits for it."""
-        self._lock.take()
         try:
+            self._lock.take()
+            if self._writer.in_transaction:  # Ctrl-C cut off a commit: it is done again.
+                self._writer.execute("ROLLBACK")
             if not self._is_grown:
                 self._grow()
             self._uphold(writes)

@@ -285,11 +285,12 @@ guard: Final[ContextVar[Guard]] = ContextVar("holdfast_guard", default=Guard()) 
 @contextlib.contextmanager
 def guarded(how: Guard) -> Iterator[Guard]:
     """Read and write as `how` says, in the code inside."""
-    before = guard.set(how)
+    before = guard.get()
     try:
+        guard.set(how)
         yield how
     finally:
-        guard.reset(before)
+        guard.set(before)
 
 
 def mark_of(reference: str) -> str:
