@@ -317,6 +317,8 @@ def test_damage_found_by_a_commit_is_not_revived(records: SqliteRecords) -> None
     class Corrupt:
         """A connection that finds the file damaged."""
 
+        in_transaction = False
+
         def execute(self, *_: object) -> None:
             error = sqlite3.DatabaseError("database disk image is malformed")
             error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
