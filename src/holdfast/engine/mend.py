@@ -148,8 +148,8 @@ class Mender:
             run=run.row,
             body=run.body,
             branches=[each.branch for each in branches],
-            ends={each.branch.no: each.end for each in branches},
-            added=added,
+            ends={each.branch.no: each.as_it_is for each in branches},
+            added=[*(row for each in branches for row in each.made), *added],
             intents=intents,
             ledger=run.ledger,
         )
@@ -159,7 +159,7 @@ class Mender:
         if not head.rest:
             return None
         good = newest_good(self._reader, run, self._points.at, is_at_end=True)
-        is_beyond = good and branch_of(good[0]) == head.branch.no and good[0] > head.end
+        is_beyond = good and branch_of(good[0]) == head.branch.no and good > head.until
         return good if is_beyond else None
 
     def _newest(self, run: Run, line: Sequence[Placed], tail: Tail) -> Point | None:
@@ -216,7 +216,7 @@ class Mender:
         found: list[Entry] = []
         for placed in head.rest:
             for index, entry in enumerate(placed.row.entries):
-                if (placed.id, index) >= good or not self._is_there(entry):
+                if not head.until < (placed.id, index) < good or not self._is_there(entry):
                     continue
                 if isinstance(entry, Settled):
                     found.append(replace(entry, delta=None, turn=-1))  # A whole state follows.
