@@ -335,3 +335,34 @@ def test_a_branch_that_grew_before_a_lost_answer_of_the_same_row_is_kept_and_pay
         if how == "forked":
             assert 4 == store.restart("run")  # The fork has done its effects: they are given.
             assert [] == done
+
+
+@holdfast.agent(checkpoint=holdfast.every(turns=1))
+def librarian(run: holdfast.Run, last: int) -> int:
+    for turn in run.turns():
+        run.state["length"] = len(read(turn))
+        place(f"order {turn}")
+        if turn == last:
+            return turn
+    raise AssertionError
+
+
+def test_of_an_encrypted_run_as_much_is_kept_as_of_another_though_it_lies_in_one_pack(
+    tmp_path: Path,
+) -> None:
+    kept = []
+    keys: dict[str, RootKey | str] = {"open": "", "sealed": RootKey(b"k" * 32, "file")}
+    for name, key in keys.items():
+        path = tmp_path / name
+        with holdfast.open(path, key=key) as store:
+            store.run(librarian, 6, id="run")
+        objects = (path / "objects").glob("??/*")
+        sorted(objects, key=lambda file: file.stat().st_mtime_ns)[3].unlink()
+
+        (fate,) = holdfast.plan_repair(path, key=key).fates
+        holdfast.plan_repair(path, key=key).apply()
+
+        assert [] == holdfast.plan_repair(path, key=key).findings
+        kept.append((fate.act, fate.point, fate.turns_kept, fate.effects_done, fate.effects_unsure))
+    assert kept[0] == kept[1]
+    assert 2 == kept[0][2]

@@ -104,10 +104,7 @@ class Sieve:
             found = self._read(branch, rows, max(salvage.end(no), *rows, -1))
             self._keep_beginning(found, rows, listed)
             self._macs.update((placed.id, placed.mac) for placed in found.kept)
-            if branch.at in self._new or found.end in self._short:
-                self._write_anew(found, rows)
-            elif salvage.is_sealed:
-                _leave_whole_packs(found, salvage)
+            self._write_anew(found, rows)
             self._known.append(no)
             yield found
 
@@ -175,7 +172,10 @@ class Sieve:
         return len(placed.row.entries)
 
     def _write_anew(self, found: Sifted, rows: dict[int, JournalRow]) -> None:
-        """Chain rows to what is written anew before them; they say what they said."""
+        """Write rows anew that cannot stay as they are, and chain others to them.
+
+        They say what they said.
+        """
         branch, is_regrown = found.branch, found.branch.at in self._new
         old = before = branch.mac
         if is_regrown:
@@ -190,7 +190,6 @@ class Sieve:
             found.branch = opened_branch(row, payload)
             before = found.branch.mac
         first = found.first if is_regrown else self._first_anew(found)
-        found.made = []
         for place, placed in enumerate(found.kept):
             if placed.id < first:
                 old = before = placed.mac
@@ -207,14 +206,16 @@ class Sieve:
             self._new[placed.id] = new
 
     def _first_anew(self, found: Sifted) -> int:
-        """The bad row itself; or, as a sealed pack is not cut, the first row of the pack."""
+        """The first row that cannot stay: the beginning of the bad row, or of a pack that is cut.
+
+        The rows of a sealed pack are not sealed one by one.
+        """
         packs = self._salvage.packs(found.branch.no) if self._salvage.is_sealed else {}
-        around = (
-            first
-            for last, (first, _) in packs.items()
-            if type(first) is int and first <= found.end <= last
-        )
-        return max(found.first, next(around, found.end))
+        is_short = found.end in self._short
+        for last, (first, _) in packs.items():
+            if type(first) is int and first <= found.end < last + is_short:
+                return max(first, found.first)
+        return found.end if is_short else found.end + 1
 
     def _claimed(self, row: BranchRow | None) -> bytes | None:
         """The hash that a branch begins with, if what it grew from is only not to be kept."""
@@ -289,12 +290,3 @@ def _told(error: BaseException) -> str:
     if isinstance(error, Damaged):
         return f"{error.where}: {error.why}"
     return f"it cannot be decoded ({error})"
-
-
-def _leave_whole_packs(found: Sifted, salvage: Salvage) -> None:
-    """A sealed pack is kept whole or not at all: its rows are not sealed one by one."""
-    for last, (first, _) in salvage.packs(found.branch.no).items():
-        if type(first) is int and first <= found.end < last:
-            end = max(found.end, found.lost.stop - 1)
-            found.kept = [placed for placed in found.kept if placed.id < first]
-            found.lost = range(found.end + 1, end + 1)
