@@ -326,6 +326,7 @@ def test_a_branch_that_grew_before_a_lost_answer_of_the_same_row_is_kept_and_pay
 
     assert [] == holdfast.plan_repair(path, key=key).findings
     assert name not in fates or ([], []) == (fates[name].effects_done, fates[name].effects_unsure)
+    assert "cut" == fates["run"].act  # Rows behind the beginning of the bad one are moved aside.
     with holdfast.open(path, key=key) as store:
         assert points == {each.id: store.restore(each.id)[1] for each in store.checkpoints(name)}
         assert holdfast.Status.FINISHED is store.get(name).status

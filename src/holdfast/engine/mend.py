@@ -95,7 +95,8 @@ class Mender:
         row = replace(row, kid=self._reader.seals.kid(body.id), head=head.branch.no)
         line = _line(head, every)
         tail = Tail(seals, head)
-        act: Act = "cut" if unsure or done else "filed"
+        is_short = any(each.lost for each in patient.branches)
+        act: Act = "cut" if unsure or done or is_short else "filed"
         is_ended = bool(head.kept) and isinstance(head.kept[-1].row.entries[-1], Finished)
         is_lost = any(each.lost and is_ledger(each) for each in kept) or unsure or done
         is_cut = head.lost or not head.kept or (is_lost and not is_ended)
