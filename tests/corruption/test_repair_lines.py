@@ -1,7 +1,7 @@
 """Repair of runs with more than one line of history, or with damage in more than one place."""
 
 import sqlite3
-from contextlib import closing, suppress
+from contextlib import closing, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import holdfast
 from holdfast.model.branches import Settled
 from holdfast.model.ids import row_id
 from holdfast.model.journal import Entry, Happened, Undone
+from holdfast.store.keys.local import RootKey
 from holdfast.store.reader import Placed
 from tests.corruption.scene import small_parts
 from tests.corruption.test_offer import newest_object, spoil
@@ -239,9 +240,11 @@ def test_a_checkpoint_restores_though_the_beginning_of_its_life_is_lost(tmp_path
     assert (True, None) == (kept.platform is not None, told.platform)
 
 
-def test_effects_of_a_branch_that_grew_from_a_bad_row_are_told_by_what_they_are(
-    tmp_path: Path,
-) -> None:
+def dies_and_goes_on(path: Path, how: str = "rolled back", key: RootKey | str = "") -> None:
+    """A run whose newest row holds the end of a turn and a large answer, which is lost.
+
+    It goes on from that end, on another branch, and finishes; `how` says on which.
+    """
     lives: list[str] = ["first"]
 
     @holdfast.step
@@ -260,13 +263,34 @@ def test_effects_of_a_branch_that_grew_from_a_bad_row_are_told_by_what_they_are(
                 return turn
         raise AssertionError
 
-    with holdfast.open(tmp_path) as store, suppress(Crash):
+    with holdfast.open(path, key=key) as store, suppress(Crash):
         store.run(drafter, id="run")
-    newest_object(tmp_path).unlink()  # It lies in the row in which the turn before ends.
-    with holdfast.open(tmp_path) as store:
+    newest_object(path).unlink()  # It lies in the row in which the turn before ends.
+    lives.append("second")
+    with holdfast.open(path, key=key) as store:
+        if how == "forked":
+            store.fork("run", at=1, new_id="goes on")
+            assert 4 == store.restart("goes on")
+            return
         store.plan_rollback("run", to="newest-valid").apply()
-        lives.append("second")
         assert 4 == store.run(drafter, id="run")
+        if how == "rolled back twice":
+            store.plan_rollback("run", to=2).apply()
+            assert 4 == store.run(drafter, id="run")
+
+
+def grown_from(path: Path) -> int:
+    """The row that the newest branch grew from."""
+    with closing(sqlite3.connect(path / "store.db")) as link:
+        ((at,),) = link.execute("SELECT at FROM branch ORDER BY no DESC LIMIT 1")
+    return int(at)
+
+
+def test_effects_of_a_branch_that_grew_from_a_bad_row_are_told_by_what_they_are(
+    tmp_path: Path,
+) -> None:
+    dies_and_goes_on(tmp_path)
+    spoil_row(tmp_path, grown_from(tmp_path))
 
     (fate,) = holdfast.plan_repair(tmp_path).fates
     holdfast.plan_repair(tmp_path).apply()
@@ -281,3 +305,65 @@ def test_effects_of_a_branch_that_grew_from_a_bad_row_are_told_by_what_they_are(
         assert "these effects were done after what is left: place(order='order 2')" in item.text
         store.answer(item.id, "dismiss")
         assert [] == store.inbox()
+
+
+@pytest.mark.parametrize("is_sealed", [False, True])
+@pytest.mark.parametrize("is_packed", [False, True])
+@pytest.mark.parametrize("how", ["rolled back", "rolled back twice", "forked"])
+def test_a_branch_that_grew_before_a_lost_answer_of_the_same_row_is_kept_and_pays_nothing_again(
+    tmp_path: Path, how: str, *, is_packed: bool, is_sealed: bool
+) -> None:
+    key = RootKey(b"k" * 32, "file") if is_sealed else ""
+    path, name = tmp_path / "store", "goes on" if how == "forked" else "run"
+    with small_parts() if is_packed else nullcontext():
+        dies_and_goes_on(path, how, key)
+    with holdfast.open(path, key=key) as store:
+        points = {each.id: store.restore(each.id)[1] for each in store.checkpoints(name)}
+    done.clear()
+
+    fates = {fate.run: fate for fate in holdfast.plan_repair(path, key=key).fates}
+    holdfast.plan_repair(path, key=key).apply()
+
+    assert [] == holdfast.plan_repair(path, key=key).findings
+    assert name not in fates or ([], []) == (fates[name].effects_done, fates[name].effects_unsure)
+    assert "cut" == fates["run"].act  # Rows behind the beginning of the bad one are moved aside.
+    with holdfast.open(path, key=key) as store:
+        assert points == {each.id: store.restore(each.id)[1] for each in store.checkpoints(name)}
+        assert holdfast.Status.FINISHED is store.get(name).status
+        assert 4 == store.restart(name)
+        assert [] == store.inbox()
+        assert [] == done
+        if how == "forked":
+            assert 4 == store.restart("run")  # The fork has done its effects: they are given.
+            assert [] == done
+
+
+@holdfast.agent(checkpoint=holdfast.every(turns=1))
+def librarian(run: holdfast.Run, last: int) -> int:
+    for turn in run.turns():
+        run.state["length"] = len(read(turn))
+        place(f"order {turn}")
+        if turn == last:
+            return turn
+    raise AssertionError
+
+
+def test_of_an_encrypted_run_as_much_is_kept_as_of_another_though_it_lies_in_one_pack(
+    tmp_path: Path,
+) -> None:
+    kept = []
+    keys: dict[str, RootKey | str] = {"open": "", "sealed": RootKey(b"k" * 32, "file")}
+    for name, key in keys.items():
+        path = tmp_path / name
+        with holdfast.open(path, key=key) as store:
+            store.run(librarian, 6, id="run")
+        objects = (path / "objects").glob("??/*")
+        sorted(objects, key=lambda file: file.stat().st_mtime_ns)[3].unlink()
+
+        (fate,) = holdfast.plan_repair(path, key=key).fates
+        holdfast.plan_repair(path, key=key).apply()
+
+        assert [] == holdfast.plan_repair(path, key=key).findings
+        kept.append((fate.act, fate.point, fate.turns_kept, fate.effects_done, fate.effects_unsure))
+    assert kept[0] == kept[1]
+    assert 2 == kept[0][2]

@@ -134,7 +134,13 @@ def test_whoever_answers_is_told_how_the_item_stands_now(full: Stage) -> None:
     assert ("answered", "yes", "ann") == (said.state, said.answer, said.by)
     assert ("approved", "bob", "go on") == (allowed.state, allowed.by, allowed.note)
     assert ("answered", "not done", "cay") == (settled.state, settled.answer, settled.by)
-    assert (said.state, said.by) == (told[said.id].state, told[said.id].by)
+    for each in (said, allowed, settled):
+        assert (each.state, each.answer, each.by, each.at) == (
+            told[each.id].state,
+            told[each.id].answer,
+            told[each.id].by,
+            told[each.id].at,
+        )
 
 
 def test_an_ambiguous_start_is_refused(stage: Stage) -> None:
@@ -152,8 +158,9 @@ def test_an_effect_in_doubt_is_settled_from_the_inbox_and_by_whom_is_recorded(fu
     with full.open() as store:
         doubt = store.inbox()[-1]
         store.answer(doubt.id, "happened", outcome="sent", by="ann")
-        with pytest.raises(holdfast.UnknownQuestion):
-            store.answer(doubt.id, "not done", by="bob")
+        for name in (doubt.id, doubt.id[:8], "mailer"):
+            with pytest.raises(holdfast.AlreadyAnswered, match="settled as happened by ann at"):
+                store.answer(name, "not done", by="bob")
         with pytest.raises(holdfast.AlreadyAnswered, match="settled as happened by ann"):
             store.resolve("mailer", doubt.id, happened=False)
 

@@ -11,7 +11,7 @@ from holdfast.clock import SystemClock
 from holdfast.engine import restores
 from holdfast.engine.handle import Store
 from holdfast.engine.handle import open as open_store
-from holdfast.engine.retain import Collector
+from holdfast.engine.retain import MADE_OF_WHAT_STAYS, Collector
 from holdfast.policy.retention import Retention
 from holdfast.report.timeline import timeline
 from holdfast.store.codec.values import registry
@@ -116,14 +116,26 @@ def test_old_checkpoints_go_and_what_is_kept_is_restored_as_it_was(store: Store)
 
     done = store.gc(KEPT)
 
-    assert 3 == len(stay)
+    assert 3 == sum(
+        fate.is_kept and MADE_OF_WHAT_STAYS not in fate.why for fate in plan.checkpoints
+    )
     assert plan.rows == done.rows > 30
     after = states(store, "run")
-    assert set(stay) <= set(after) < set(before)
+    assert set(stay) == set(after) < set(before)
     assert all(before[name] == state for name, state in after.items())
     assert newest == store.restore("run")[1]
     assert is_whole(store)
     assert store.plan_gc(KEPT).is_empty
+
+
+def test_of_a_run_whose_rows_all_stay_no_checkpoint_is_said_to_go(store: Store) -> None:
+    store.run(forgetful, 30, id="run")
+
+    plan = store.plan_gc(KEPT)
+
+    assert plan.is_empty
+    assert [] == [fate.id for fate in plan.checkpoints if not fate.is_kept]
+    assert {(MADE_OF_WHAT_STAYS,)} < {tuple(fate.why) for fate in plan.checkpoints}
 
 
 def test_a_pruned_point_is_said_to_be_removed(store: Store) -> None:

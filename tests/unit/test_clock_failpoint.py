@@ -96,6 +96,22 @@ def test_a_child_is_killed_when_it_reaches_the_point_for_the_nth_time(
     assert (lines, status) == (child.stdout.split(), child.returncode)
 
 
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "effect",
+        "effect_called",
+        "effect.",
+        "effect.called:",
+        "effect.called:two",
+        "effect.called:0",
+    ],
+)
+def test_a_setting_that_names_no_point_and_count_is_refused_in_words(setting: str) -> None:
+    with pytest.raises(ValueError, match=f"HOLDFAST_FAILPOINT={setting} says nothing"):
+        failpoint.arm_from(setting)
+
+
 def test_whoever_listens_is_told_every_point_until_all_is_disarmed() -> None:
     heard: list[str] = []
     failpoint.listen(heard.append)

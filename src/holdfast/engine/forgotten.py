@@ -83,7 +83,13 @@ def done_in(head: Sifted, added: Sequence[Entry]) -> list[str]:
 
 def _entries(head: Sifted | Stray) -> list[Entry]:
     """What can be read behind the healthy beginning."""
-    return [entry for placed in head.rest for entry in placed.row.entries]
+    until = head.until if isinstance(head, Sifted) else (-1, 0)
+    return [
+        entry
+        for placed in head.rest
+        for index, entry in enumerate(placed.row.entries)
+        if (placed.id, index) > until
+    ]
 
 
 def told(intended: Intended) -> str:

@@ -18,10 +18,10 @@ from holdfast.engine.item import (
 from holdfast.engine.naming import text_of
 from holdfast.engine.outcomes import Fates
 from holdfast.engine.question import show
-from holdfast.engine.resolve import Verdict, doubts
+from holdfast.engine.resolve import Verdict, doubts, verdicts
 from holdfast.engine.trouble import STOPPED, trouble
 from holdfast.errors import AlreadyAnswered, NotStorable, UnknownQuestion
-from holdfast.model.journal import Call, Intended, Questioned
+from holdfast.model.journal import Call, Happened, Intended, Questioned
 from holdfast.model.ledger import Said
 from holdfast.model.run import Status
 from holdfast.policy.standing import Standing
@@ -43,7 +43,9 @@ class Inbox:
         """What waits, oldest first; `is_all` adds what was said before."""
 
         def look(run: Run) -> list[Item]:
-            return [*self._open(run), *(self._closed(run) if is_all else ())]
+            if not is_all:
+                return list(self._open(run))
+            return [*self._open(run), *self._closed(run), *self._settled(run)]
 
         reader = self._opened.reader
         found = [item for items in of_each(reader, reader.runs(), look) for item in items]
@@ -75,7 +77,7 @@ class Inbox:
 
         An item of another run is never meant, even if its id begins as this run's.
         """
-        items, name = self.of(run), run.body.id
+        items, name = [*self.of(run), *self._settled(run)], run.body.id
         waiting = [item for item in items if item.state == "open"]
         if len(waiting or items) == 1:
             return (waiting or items)[0]
@@ -85,8 +87,11 @@ class Inbox:
         raise UnknownQuestion(name, str(self._opened.path), why)
 
     def _looks(self) -> Iterator[Callable[[Run], Iterator[Item]]]:
-        """Where an item may be found: what waits, what was said, what is left of several doubts."""
-        yield from (self._open, self._closed, self._doubted)
+        """Where an item may be found: what waits, what was said, what is left of several doubts.
+
+        Last, as whole runs are read for it, what was said of doubts.
+        """
+        yield from (self._open, self._closed, self._doubted, self._settled)
 
     def _doubted(self, run: Run) -> Iterator[Item]:
         """Effects in doubt of a run that a word on another of them has let go on."""
@@ -170,6 +175,24 @@ class Inbox:
                 at=said.at,
             )
 
+    def _settled(self, run: Run) -> Iterator[Item]:
+        """What people have said of effects in doubt of a run, the newest word first."""
+        for meant, entry in verdicts(self._opened.reader, run):
+            call = entry.call
+            brief: dict[str, object] = {each.name: each.brief for each in call.asked}
+            yield Item(
+                id=entry.key,
+                kind=DOUBT,
+                run=run.body.id,
+                text=f"did {show(call.name, call.asked)} happen?",
+                state="answered",
+                arguments=brief if meant is None else self._arguments(meant.args, call),
+                since=entry.at if meant is None else meant.at,
+                answer=HAPPENED if isinstance(entry, Happened) else NOT_DONE,
+                by=entry.by,
+                at=entry.at,
+            )
+
     def say(self, run: Run, item: Item, said: Word) -> None:
         """Record a person's word on what waits; the first one stands."""
         if item.at is not None:
@@ -216,7 +239,9 @@ class Inbox:
 
 
 def verdict_of(item: Item, said: Word, outcome: object) -> Verdict:
-    """What an answer says of an effect in doubt."""
+    """What an answer says of an effect in doubt; the first one stands."""
+    if item.at is not None:
+        raise AlreadyAnswered(item.id, f"settled as {item.answer}", item.by or "", moment(item.at))
     check(item, said, outcome)
     happened = said.value == HAPPENED
     return Verdict(key=item.id, happened=happened, outcome=outcome, by=name_of(said.by))

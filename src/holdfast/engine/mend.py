@@ -95,7 +95,8 @@ class Mender:
         row = replace(row, kid=self._reader.seals.kid(body.id), head=head.branch.no)
         line = _line(head, every)
         tail = Tail(seals, head)
-        act: Act = "cut" if unsure or done else "filed"
+        is_short = any(each.lost for each in patient.branches)
+        act: Act = "cut" if unsure or done or is_short else "filed"
         is_ended = bool(head.kept) and isinstance(head.kept[-1].row.entries[-1], Finished)
         is_lost = any(each.lost and is_ledger(each) for each in kept) or unsure or done
         is_cut = head.lost or not head.kept or (is_lost and not is_ended)
@@ -148,8 +149,8 @@ class Mender:
             run=run.row,
             body=run.body,
             branches=[each.branch for each in branches],
-            ends={each.branch.no: each.end for each in branches},
-            added=added,
+            ends={each.branch.no: each.as_it_is for each in branches},
+            added=[*(row for each in branches for row in each.made), *added],
             intents=intents,
             ledger=run.ledger,
         )
@@ -159,7 +160,7 @@ class Mender:
         if not head.rest:
             return None
         good = newest_good(self._reader, run, self._points.at, is_at_end=True)
-        is_beyond = good and branch_of(good[0]) == head.branch.no and good[0] > head.end
+        is_beyond = good and branch_of(good[0]) == head.branch.no and good > head.until
         return good if is_beyond else None
 
     def _newest(self, run: Run, line: Sequence[Placed], tail: Tail) -> Point | None:
@@ -216,7 +217,7 @@ class Mender:
         found: list[Entry] = []
         for placed in head.rest:
             for index, entry in enumerate(placed.row.entries):
-                if (placed.id, index) >= good or not self._is_there(entry):
+                if not head.until < (placed.id, index) < good or not self._is_there(entry):
                     continue
                 if isinstance(entry, Settled):
                     found.append(replace(entry, delta=None, turn=-1))  # A whole state follows.

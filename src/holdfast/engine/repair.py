@@ -212,7 +212,7 @@ class _Assessor:
         unsure = [row for no, row in self._runs.items() if bodies[no] is None]
         claims = [each for row in unsure if (each := _claim(row, self._seals)) is not None]
         taken: dict[int, list[Sifted | Stray]] = {}
-        sieve = Sieve(self._chunks, self._salvage)
+        sieve = Sieve(self._chunks, self._salvage, self._seals)
         self._loose = loose = set(self._there)
         numbers = sorted({*self._runs, *self._owners()})
         for is_last in (False, True):
@@ -220,7 +220,7 @@ class _Assessor:
                 break
             for no in numbers:
                 mine = self._branches_of(no) | (loose if is_last else set())
-                sifted = list(sieve.sift(no, self._seals.of(no), sorted(mine), self._listed))
+                sifted = list(sieve.sift(no, sorted(mine), self._listed))
                 if not is_last or len(_found(sifted)) > len(_found(taken[no])):
                     taken[no] = sifted
                     loose -= {each.branch.no for each in _found(sifted)}

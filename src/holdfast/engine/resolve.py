@@ -27,7 +27,7 @@ from holdfast.store.codec import values
 from holdfast.store.codec.veil import redact
 from holdfast.store.marks import intent_mark, marks_of
 from holdfast.store.open import Opened
-from holdfast.store.reader import History
+from holdfast.store.reader import History, Reader, first_row
 from holdfast.store.reader import Run as StoredRun
 
 
@@ -127,6 +127,25 @@ def doubts(history: History) -> dict[str, Intended]:
             elif isinstance(entry, Happened | Declined):
                 open_.pop(entry.key, None)
     return open_
+
+
+def verdicts(reader: Reader, run: StoredRun) -> list[tuple[Intended | None, Happened | Declined]]:
+    """What people said of effects of a run, on whichever branch, newest first; and what was meant.
+
+    The intent is not given where it is another run's, from which this one was forked.
+    """
+    if run.row.epoch == 1:
+        return []  # A word is recorded under a new epoch: most runs need not be read.
+    meant: dict[str, Intended] = {}
+    found: list[tuple[Intended | None, Happened | Declined]] = []
+    for branch in reader.branches(run):
+        for placed in reader.rows(branch.no, first_row(branch), reader.end(branch.no)):
+            for entry in placed.row.entries:
+                if isinstance(entry, Intended):
+                    meant[entry.key] = entry
+                elif isinstance(entry, Happened | Declined) and entry.how == "person":
+                    found.append((meant.get(entry.key), entry))
+    return found[::-1]
 
 
 def _settled(history: History, key: str) -> UsageError:

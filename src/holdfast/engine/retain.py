@@ -58,6 +58,9 @@ ENDED = frozenset({Status.FINISHED, Status.FAILED, Status.CANCELLED})
 _PRUNABLE = (Answer, Raised, Noted, TurnEnded, LoopLeft, Kept, Based, Saved, Streamed)
 """Entries that only serve to restore or replay a point of the run."""
 
+MADE_OF_WHAT_STAYS = "its rows stay: others need them, they say what was done, or are new"
+"""Why a checkpoint stays that no rule keeps."""
+
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """What garbage collection would do: the fate of every run and checkpoint, and its size.
@@ -111,15 +114,14 @@ class Collector:
         left = [run for run in self._runs if judged[run.body.id].is_kept]
         points = {run.body.id: self._judge_points(run) for run in left}
         gone = self._prunable(left, points)
+        pruned = {id_ for ids in gone.values() for id_ in ids}
         named = objects.Named(
-            self._opened,
-            runs={run.row.no for run in self._runs if run not in left},
-            rows={id_ for ids in gone.values() for id_ in ids},
+            self._opened, runs={run.row.no for run in self._runs if run not in left}, rows=pruned
         )
         return Plan(
             runs=list(judged.values()),
-            checkpoints=[fate for fates in points.values() for fate in fates],
-            rows=sum(map(len, gone.values())),
+            checkpoints=[self._left(fate, pruned) for fates in points.values() for fate in fates],
+            rows=len(pruned),
             values=len(objects.unnamed(self._opened, named)),
             bytes=sum(self._size(run) for run in self._runs if run not in left),
             parts=len(self._opened.objects.parts(self._now - PART_S)),
@@ -269,6 +271,17 @@ class Collector:
             return is_there(self._reader, _point(name))
         except Damaged:
             return False
+
+    def _left(self, fate: Fate, gone: set[int]) -> Fate:
+        """The fate of a checkpoint once rows are gone: it stays if all it is made of does."""
+        point = _point(fate.id)
+        if not fate.is_kept and point[0] not in gone:
+            with contextlib.suppress(Damaged):
+                made = list(rows_to(self._reader, branch_of(point[0]), point)) if gone else []
+                needed = {placed.id for placed in made} | rows_used(self._reader, made)
+                if gone.isdisjoint(needed):
+                    return Fate(id=fate.id, why=(MADE_OF_WHAT_STAYS,))
+        return fate
 
     def _prunable(
         self, left: Sequence[Run], points: Mapping[str, Sequence[Fate]]

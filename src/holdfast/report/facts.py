@@ -110,6 +110,12 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
         return ended and not self.is_watched
 
     @property
+    def is_down(self) -> bool:
+        """Whether it failed and nobody has taken it up since, or given it up for good."""
+        is_open = bool(self.episodes) and self.episodes[-1].resumed_at is None
+        return is_open and self.status is not Status.CANCELLED
+
+    @property
     def time_s(self) -> float:
         """How long it took from its start to its end, or until it was last heard of; less rests."""
         return self.until_s(self.last_at if self.ended is None else self.ended)

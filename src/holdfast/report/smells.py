@@ -87,7 +87,7 @@ def _slow_by(own: Targets, ended: Sequence[Episode]) -> Iterator[Smell]:
 
 
 def _alone(facts: Sequence[Facts]) -> Iterator[Smell]:
-    left = [run for run in facts if run.is_left_alone]
+    left = [run for run in facts if run.is_left_alone and run.is_down]
     if left and not any(run.is_watched for run in facts):
         them = "1 run failed with nobody to restart it"
         if len(left) > 1:

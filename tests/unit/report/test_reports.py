@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from prometheus_client.parser import text_string_to_metric_families
 
 from holdfast.model.decision import Action
@@ -406,11 +407,23 @@ def test_bloat_slow_recoveries_and_runs_left_alone_are_named() -> None:
     facts = [
         run(f"r{n}", failure(45.0), bytes=900_000, sla=SLA(max_recovery="30s")) for n in range(4)
     ]
+    facts.append(run("down", failure(None, Ending.FAILED), status=Status.FAILED))
     found = {each.name: each for each in smells(facts, keep(facts, NOW))}
 
     assert {"bloat", "slow recovery", "nobody watches"} == set(found)
     assert "holdfast du r0" in found["bloat"].instead
     assert "30 s are promised" in found["slow recovery"].found
+    assert "1 run failed with nobody to restart it" == found["nobody watches"].found
+
+
+def test_runs_that_were_restarted_by_hand_or_given_up_are_not_said_to_be_left() -> None:
+    facts = [
+        run("restarted", failure(4.0)),
+        run("under way", failure(4.0), replace(failure(None), resumed_at=110.0), is_ended=False),
+        run("given up", failure(None, Ending.FAILED), status=Status.CANCELLED),
+    ]
+
+    assert [] == smells(facts, keep(facts, NOW))
 
 
 def test_a_slow_recovery_is_named_from_the_first_on_with_what_would_fit() -> None:
