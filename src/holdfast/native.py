@@ -92,3 +92,6 @@ cuts: Final[Callable[[bytes, tuple[Any, ...]], list[tuple[int, ...]] | None] | N
     "cuts"
 )
 """Which values can be cut out of a row."""
+
+is_same: Final[Callable[[Any, Any], bool] | None] = _given("is_same")
+"""Whether two dicts, or two lists, hold the very same objects in one order."""

@@ -91,6 +91,7 @@ static PyMethodDef FUNCTIONS[] = {
     FUNCTION(append, "Append a usual item to a tracked list; whether that was done."),
     FUNCTION(set_items, "Put usual items into a tracked dict; whether that was done."),
     FUNCTION(delta, "What changed in a state in usual ways, or None."),
+    FUNCTION(is_same, "Whether two dicts or lists hold the very same objects."),
     FUNCTION(cuts, "Which values can be cut out of a row, or None."),
     FUNCTION(messages, "How a base names the messages that a list begins with."),
     {NULL, NULL, 0, NULL},

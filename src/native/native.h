@@ -166,5 +166,6 @@ CALLED(set_items);
 CALLED(delta);
 CALLED(messages);
 CALLED(cuts);
+CALLED(is_same);
 
 #endif

@@ -132,3 +132,26 @@ bool is_flat(PyObject *container)
             return false;
     return true;
 }
+
+/* is_same(now, then): whether two dicts or two lists hold the very same objects in one order. */
+PyObject *native_is_same(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
+{
+    PyObject *key, *value, *other_key, *other;
+    Py_ssize_t at = 0, place = 0;
+    bool are_dicts = count == 2 && PyDict_CheckExact(args[0]) && PyDict_CheckExact(args[1]);
+    if (!are_dicts && !(count == 2 && PyList_CheckExact(args[0]) && PyList_CheckExact(args[1]))) {
+        PyErr_SetString(PyExc_TypeError, "is_same takes two dicts or two lists");
+        return NULL;
+    }
+    if (PyObject_Size(args[0]) != PyObject_Size(args[1]))
+        Py_RETURN_FALSE;
+    if (are_dicts)
+        while (PyDict_Next(args[0], &at, &key, &value))
+            if (!PyDict_Next(args[1], &place, &other_key, &other) || key != other_key ||
+                value != other)
+                Py_RETURN_FALSE;
+    for (; !are_dicts && at < PyList_GET_SIZE(args[0]); at++)
+        if (PyList_GET_ITEM(args[0], at) != PyList_GET_ITEM(args[1], at))
+            Py_RETURN_FALSE;
+    Py_RETURN_TRUE;
+}

@@ -35,7 +35,7 @@ compiled = pytest.mark.skipif(not native.is_compiled, reason="there was no C com
 
 FUNCTIONS = (
     "suspect", "hash_flat", "hash_items", "brief", "encode",
-    "track", "append", "set_items", "delta", "messages", "cuts",
+    "track", "append", "set_items", "delta", "messages", "cuts", "is_same",
 )  # fmt: skip
 
 
@@ -302,7 +302,7 @@ def test_arguments_of_other_types_are_refused() -> None:
         ("bind", ()), ("bind", (int,) * 13), ("suspect", ("text", vault.signs)),
         ("suspect", (b"", None)), ("hash_flat", ([], vault.signs)), ("hash_flat", ({}, (1, 2))),
         ("hash_items", ()), ("brief", ()), ("encode", (1,)), ("track", ()), ("append", ([], 1, 2)),
-        ("messages", ()), ("cuts", ()), ("cuts", (b"", [])),
+        ("messages", ()), ("cuts", ()), ("cuts", (b"", [])), ("is_same", ({}, [])),
         ("set_items", ({}, {})), ("delta", ([], 0, 0, 0)),
         ("hash_items", ([], 0, 1, b"", LOOSE, 0)),
     ]  # fmt: skip

@@ -5,7 +5,7 @@ from operator import is_
 from typing import Any, Final
 from weakref import ref
 
-from holdfast import errors
+from holdfast import errors, native
 from holdfast.capture.fixed import Value
 from holdfast.store.codec import values
 
@@ -25,6 +25,8 @@ class Watch:
     def is_changed(self) -> bool:
         """Say whether the original no longer holds what was copied, in the same order."""
         now, then = self.original, self.shadow
+        if native.is_same is not None and native.is_same(now, then):
+            return False
         if len(now) != len(then):
             return True
         if isinstance(now, dict):
