@@ -8,7 +8,7 @@ transaction, after it was read back; whoever reads rows does not see the differe
 import contextlib
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import msgspec
 
@@ -159,21 +159,53 @@ def beside(
     return Beside(first=first, last=last, ends=ends, names=names, values=values)
 
 
-def write(link: sqlite3.Connection, packer: Packer, first: int, last: int) -> None:
-    """Inside a transaction: put the rows from `first` to `last` into a pack."""
+class Ready(NamedTuple):
+    """A pack made of rows, which gives them again."""
+
+    rows: list[JournalRow]
+    body: bytes
+
+
+def ready(
+    link: sqlite3.Connection, packer: Packer, first: int, last: int, new: JournalRow | None = None
+) -> Ready:
+    """A pack of the rows from `first` to `last`, or of those before it and a `new` one.
+
+    Made before a commit begins, it keeps nobody else from committing meanwhile.
+    """
+    found = read_rows(link, first, last if new is None else new.id - 1)
+    rows = _without_gap(found if new is None else [*found, new])
+    around = Around(link, rows[0].id)
+    kept = packer.open(rows, around)
+    body = packer.pack(kept, around)
+    if kept != packer.unpack(rows[0].id, last, body, around):  # No `assert`: -O drops those.
+        raise _unlike(last)
+    return Ready(rows, body)
+
+
+def write(
+    link: sqlite3.Connection, packer: Packer, first: int, last: int, made: Ready | None = None
+) -> None:
+    """Inside a transaction: put the rows from `first` to `last` into a pack.
+
+    One that is `made` already is taken if the rows are still those that it was made of.
+    """
     known = link.execute("SELECT 1 FROM pack WHERE id=?", (last,)).fetchone()
     if known is None:
-        rows = _without_gap(read_rows(link, first, last))
-        first = rows[0].id
-        around = Around(link, first)
-        kept = packer.open(rows, around)
+        if made is None or made.rows != _without_gap(read_rows(link, first, last)):
+            made = ready(link, packer, first, last)
+        first = made.rows[0].id
         failpoint.reach("pack.writing")
-        link.execute("INSERT INTO pack VALUES (?,?,?)", (last, first, packer.pack(kept, around)))
-        body = link.execute("SELECT body FROM pack WHERE id=?", (last,)).fetchone()[0]
-        if kept != packer.unpack(first, last, body, around):  # No `assert`: -O drops those.
-            raise Damaged(f"pack {last:#x}", "it does not read back as it was written")
+        link.execute("INSERT INTO pack VALUES (?,?,?)", (last, first, made.body))
+        found = link.execute("SELECT body FROM pack WHERE id=?", (last,)).fetchone()
+        if found != (made.body,):
+            raise _unlike(last)
         failpoint.reach("pack.written")
     link.execute("DELETE FROM j WHERE id BETWEEN ? AND ?", (first, last))
+
+
+def _unlike(last: int) -> Damaged:
+    return Damaged(f"pack {last:#x}", "it does not read back as it was written")
 
 
 def read_rows(link: sqlite3.Connection, first: int, last: int) -> list[JournalRow]:

@@ -77,6 +77,7 @@ class SqliteRecords(SqliteReads):
         self._is_grown = False
         self._pages = 0  # written to the log by this process and not told to the others
         self._begun: list[JournalRow] = []  # first rows of branches that this commit begins
+        self._ready: dict[int, packs.Ready] = {}  # packs made for this commit, by their last rows
         try:
             with named(self._file):
                 self._open()
@@ -113,6 +114,7 @@ class SqliteRecords(SqliteReads):
             if self._fault is not None:
                 raise self._fault
             try:
+                self._make_packs(writes)
                 done = self._commit_alone(writes)
                 self._note(writes, done)
             except StoreError as error:
@@ -120,6 +122,16 @@ class SqliteRecords(SqliteReads):
                 self._drop()
                 raise
         return done
+
+    def _make_packs(self, writes: Sequence[Write]) -> None:
+        """Make the packs that fall due before other processes have to wait for this commit."""
+        self._ready.clear()
+        for write in writes:
+            if type(write) is Append and write.pack_from >= 0 and not self._writer.in_transaction:
+                first, new = write.pack_from, write.row
+                with named(self._file):
+                    made = packs.ready(self._writer, self.packer, first, new.id, new)
+                self._ready[new.id] = made
 
     def _commit_alone(self, writes: Sequence[Write]) -> list[int]:
         """Commit while no other process does. Written out, since every answer waits for it."""
@@ -164,7 +176,8 @@ class SqliteRecords(SqliteReads):
                     self._update(write.run, write.epoch)
                 self._index(write.ledger or write.no, write.intents, done)
                 if done >= 0 and write.pack_from >= 0:
-                    packs.write(self._writer, self.packer, write.pack_from, done)
+                    made = self._ready.get(done)
+                    packs.write(self._writer, self.packer, write.pack_from, done, made)
                 if done >= 0 and write.is_pruned:
                     sweep.note_pruned(self._writer, branch_of(done))
                 return done

@@ -17,6 +17,7 @@ from holdfast.store.backends.packs import (
     OpenPacker,
     Packs,
     make,
+    ready,
     unpack,
     write,
 )
@@ -128,6 +129,40 @@ def test_a_pack_that_does_not_read_back_is_refused_and_its_rows_stay(tmp_path: P
     assert rows == again.rows(row_id(1, 0), row_id(1, 4))
     assert [row_id(1, 4)] == again.commit([append(1, journal_row(1, 4), pack_from=row_id(1, 0))])
     again.close()
+
+
+def test_a_pack_made_before_its_commit_is_made_anew_if_its_rows_are_others_by_then(
+    link: sqlite3.Connection,
+) -> None:
+    rows = chained(row_id(1, 0), 10)
+    first, last, new = rows[0].id, rows[-1].id, rows[-1]
+    for change in (False, True):
+        link.execute("DELETE FROM j")
+        link.execute("DELETE FROM pack")
+        loosen(link, rows[:-1])
+        made = ready(link, OpenPacker(), first, last, new)
+        loosen(link, [new])
+        if change:  # As garbage collection does it.
+            link.execute("UPDATE j SET body=? WHERE id=?", (seal(b"pruned"), rows[3].id))
+        write(link, OpenPacker(), first, last, made)
+
+        found = list(Packs(OpenPacker()).rows(link, first, last))
+        assert len(found) == 10
+        assert (found == rows) is not change
+        assert (found[3].body == seal(b"pruned")) is change
+
+
+def test_a_new_row_behind_one_that_is_not_there_yet_makes_no_pack_of_itself_alone(
+    link: sqlite3.Connection,
+) -> None:
+    rows = chained(row_id(1, 0), 10)
+    loosen(link, rows[:-2])
+    made = ready(link, OpenPacker(), rows[0].id, rows[-1].id, rows[-1])  # Two in one commit.
+    loosen(link, rows[-2:])
+    write(link, OpenPacker(), rows[0].id, rows[-1].id, made)
+
+    assert rows == list(Packs(OpenPacker()).rows(link, rows[0].id, rows[-1].id))
+    assert link.execute("SELECT count(*) FROM pack").fetchone() == (1,)
 
 
 def test_rows_before_a_gap_are_not_packed_with_those_behind_it(link: sqlite3.Connection) -> None:
