@@ -70,7 +70,7 @@ FULL = Scale(
     crowd_runs=100,
     crowd_turns=20,
     blocked_turns=100,
-    pairs=20,
+    pairs=40,
     paired_steps=18,
 )
 
