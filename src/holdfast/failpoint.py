@@ -78,4 +78,14 @@ def arm_from(setting: str) -> None:
         kill_at(name, int(nth or "1"))
 
 
-arm_from(os.environ.get("HOLDFAST_FAILPOINT", ""))
+def _fault_of(setting: str) -> str | None:
+    """Arm what the environment says, or tell what is wrong with it."""
+    try:
+        arm_from(setting)
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+fault = _fault_of(os.environ.get("HOLDFAST_FAILPOINT", ""))
+"""Why what the environment says arms nothing; whoever opens a store is told."""

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -110,6 +111,20 @@ def test_a_child_is_killed_when_it_reaches_the_point_for_the_nth_time(
 def test_a_setting_that_names_no_point_and_count_is_refused_in_words(setting: str) -> None:
     with pytest.raises(ValueError, match=f"HOLDFAST_FAILPOINT={setting} says nothing"):
         failpoint.arm_from(setting)
+
+
+def test_a_command_tells_a_setting_that_names_no_point_as_the_mistake_it_is(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "holdfast", "runs", "--store", str(tmp_path / "store")],
+        env=os.environ | {"HOLDFAST_FAILPOINT": "effect"},
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+
+    assert (2, "") == (done.returncode, done.stdout)
+    assert done.stderr.startswith("error: HOLDFAST_FAILPOINT=effect says nothing")
+    assert not (tmp_path / "store").exists()
 
 
 def test_whoever_listens_is_told_every_point_until_all_is_disarmed() -> None:

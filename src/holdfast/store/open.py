@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from holdfast import failpoint
 from holdfast.clock import Clock
-from holdfast.errors import Damaged, NotEncrypted, StoreClosed, StoreNotFound
+from holdfast.errors import Damaged, NotEncrypted, StoreClosed, StoreNotFound, UsageError
 from holdfast.ondemand import OnDemand
 from holdfast.store.backends.directory import Directory
 from holdfast.store.backends.fs import RealFs
@@ -76,6 +77,8 @@ def open_store(
     `must_be_whole` refuses a store that misses acknowledged work; `verify` opens it to look.
     `alone` refuses one that anybody else has open, and keeps others out until it is closed.
     """
+    if failpoint.fault is not None:
+        raise UsageError(failpoint.fault)
     if must_exist and not holds_file(path, FILE):
         raise StoreNotFound(str(path))
     prepare(path)
