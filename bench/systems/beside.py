@@ -8,7 +8,7 @@ from pathlib import Path
 from time import perf_counter_ns
 
 from holdfast.store.backends.connection import connect
-from holdfast.store.backends.sqlite import WAL_PAGES
+from holdfast.store.backends.wal import WAL_PAGES
 
 BLOCK = 25
 """Turns of one kind before those of the next kind."""

@@ -16,6 +16,11 @@ _armed: dict[str, Callable[..., None]] = {}
 _listening: list[Callable[[str], None]] = []
 
 
+def is_idle() -> bool:
+    """Whether nothing is armed and nobody listens: then acts may be done without being told."""
+    return not _armed and not _listening
+
+
 def reach(name: str, *facts: object) -> None:
     """Do what is armed for `name`; nothing when disarmed. Who watches it is handed `facts`."""
     if _armed:

@@ -67,6 +67,11 @@ hash_items: Final[Callable[[list[Any], int, int, bytes, object, Signs], bytes | 
 )
 """The digest of a group of items of a tracked list."""
 
+hash_list: Final[Callable[[list[Any], object, object, Signs], bytes | None] | None] = _given(
+    "hash_list"
+)
+"""The digest of a long tracked list of which at most the end is not known."""
+
 brief: Final[Callable[[object, Signs], str | None] | None] = _given("brief")
 """A short form of a value in which nothing looks secret."""
 
@@ -92,6 +97,17 @@ cuts: Final[Callable[[bytes, tuple[Any, ...]], list[tuple[int, ...]] | None] | N
     "cuts"
 )
 """Which values can be cut out of a row."""
+
+seal_row: Final[Callable[[bytes, int, bytes, bytes], tuple[bytes, bytes] | None] | None] = _given(
+    "seal_row"
+)
+"""Hash and body of a small row of a store that is not encrypted."""
+
+add_row: Final[
+    Callable[[tuple[int, int, int], memoryview, int, int, int, int, bytes, bytes], int] | None
+] = _given("add_row")
+"""Adds a row to the tail of a store and notes it: 1, or 2 where somebody is to be woken too; 0
+where it is not a matter of course."""
 
 is_same: Final[Callable[[Any, Any], bool] | None] = _given("is_same")
 """Whether two dicts, or two lists, hold the very same objects in one order."""

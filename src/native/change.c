@@ -116,16 +116,42 @@ static bool may_be_hashed(PyObject *self, const Node *node)
     return may_be;
 }
 
+/* The marks of containers that are as they were saved, as `capture/marks` makes them. */
+static PyObject *new_window(Py_ssize_t length)
+{
+    const Window *window = &window_slots;
+    PyObject *made = window->type->tp_alloc(window->type, 0);
+    if (made != NULL && !(slot_set_number(made, window->length, length) &&
+                          slot_set_number(made, window->length_saved, length) &&
+                          slot_set_number(made, window->lo, length) &&
+                          slot_set_number(made, window->hi, length) &&
+                          slot_set_number(made, window->trim, 0)))
+        Py_CLEAR(made);
+    return made;
+}
+
+static PyObject *new_changes(Py_ssize_t length)
+{
+    const Changes *changes = &changes_slots;
+    PyObject *made = changes->type->tp_alloc(changes->type, 0);
+    if (made == NULL)
+        return NULL;
+    SLOT(made, changes->gone) = PyDict_New();
+    SLOT(made, changes->put) = PyDict_New();
+    if (SLOT(made, changes->gone) == NULL || SLOT(made, changes->put) == NULL ||
+        !slot_set_number(made, changes->length, length))
+        Py_CLEAR(made);
+    return made;
+}
+
 /* The mark of a container that changes: a new one if it had none. Borrowed; NULL: exception. */
-static PyObject *marked(PyObject *self, const Node *node, PyTypeObject *type, PyObject *tracker,
-                        Py_ssize_t length)
+static PyObject *marked(PyObject *self, const Node *node, PyObject *tracker, Py_ssize_t length)
 {
     PyObject *mark = slot(self, node->mark);
     if (mark != Py_None)
         return mark;
-    PyObject *dirty = slot(tracker, tracker_slots.dirty), *number = PyLong_FromSsize_t(length);
-    PyObject *made = number == NULL ? NULL : PyObject_CallOneArg((PyObject *)type, number);
-    Py_XDECREF(number);
+    PyObject *dirty = slot(tracker, tracker_slots.dirty);
+    PyObject *made = node == &tracked_list ? new_window(length) : new_changes(length);
     if (made == NULL || PyList_Append(dirty, self) < 0) {
         Py_XDECREF(made);
         return NULL;
@@ -162,7 +188,7 @@ static bool note_append(PyObject *self, PyObject *tracker)
     if (saved < 0)
         return false;
     if (saved) {
-        PyObject *mark = marked(self, &tracked_list, window_slots.type, tracker, length);
+        PyObject *mark = marked(self, &tracked_list, tracker, length);
         if (mark == NULL)
             return false;
         if (!slot_number(mark, window_slots.lo, &lo) || !slot_number(mark, window_slots.hi, &hi) ||
@@ -270,7 +296,7 @@ static bool note_set(PyObject *self, PyObject *tracker, PyObject *key)
         return false;
     if (saved) {
         Py_ssize_t noted, length = PyDict_GET_SIZE(self);
-        PyObject *mark = marked(self, &tracked_dict, changes_slots.type, tracker, length);
+        PyObject *mark = marked(self, &tracked_dict, tracker, length);
         PyObject *put = mark == NULL ? NULL : slot(mark, changes_slots.put);
         int is_there = put == NULL ? -1 : PyDict_Contains(self, key);
         if (is_there < 0)

@@ -143,3 +143,89 @@ PyObject *native_hash_items(PyObject *Py_UNUSED(module), PyObject *const *args, 
     buffer_end(&buffer);
     return done < 0 ? NULL : done == 0 ? Py_NewRef(Py_None) : as_bytes(digest);
 }
+
+enum { NEW_MAX = 4 };
+
+/* Hash all groups of a list and its length; those before `known` are as they were the last time. */
+static PyObject *hash_root(PyObject *cache, PyObject *groups, Py_ssize_t known, Py_ssize_t length)
+{
+    Py_ssize_t before = PyByteArray_GET_SIZE(groups) / SHA256_BYTES - 1, prefixed;
+    if (!slot_number(cache, list_cache.prefixed, &prefixed))
+        return Py_NewRef(Py_None);
+    Sha256 *prefix = hash_of(slot(cache, list_cache.prefix));
+    if (prefix == NULL)
+        return Py_NewRef(Py_None);
+    if (prefixed < 0 || prefixed > before || prefixed > known) {
+        PyObject *made = new_hash();
+        if (made == NULL)
+            return NULL;
+        slot_set(cache, list_cache.prefix, made);
+        Py_DECREF(made);
+        prefix = hash_of(made);
+        sha256_add(prefix, "L", 1);
+        prefixed = 0;
+    }
+    /* Nothing is known of the prefix while it changes. */
+    if (prefixed < before && !slot_set_number(cache, list_cache.prefixed, -1))
+        return NULL;
+    const char *bytes = PyByteArray_AS_STRING(groups);
+    sha256_add(prefix, bytes + prefixed * SHA256_BYTES, (size_t)(before - prefixed) * SHA256_BYTES);
+    if (!slot_set_number(cache, list_cache.prefixed, before))
+        return NULL;
+    Sha256 hash = *prefix;
+    uint8_t digest[SHA256_BYTES];
+    char number[24];
+    int digits = snprintf(number, sizeof number, "%zd", length);
+    sha256_add(&hash, bytes + before * SHA256_BYTES, SHA256_BYTES);
+    sha256_add(&hash, number, (size_t)digits);
+    sha256_end(&hash, digest);
+    return as_bytes(digest);
+}
+
+/* hash_list(items, cache, tracker, signs): the digest of a long tracked list whose lock is held, of
+ * which at most the last groups are not known. */
+PyObject *native_hash_list(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
+{
+    Signs signs;
+    if (count != 4 || !Py_IS_TYPE(args[0], tracked_list.type) ||
+        !Py_IS_TYPE(args[1], list_cache.type)) {
+        PyErr_SetString(PyExc_TypeError, "hash_list(items, cache, tracker, signs)");
+        return NULL;
+    }
+    if (!signs_read(args[3], &signs))
+        return NULL;
+    PyObject *cache = args[1], *groups = slot(cache, list_cache.groups);
+    PyObject *unknown = slot(cache, list_cache.unknown), *stale = slot(cache, list_cache.stale);
+    Py_ssize_t length = PyList_GET_SIZE(args[0]), all = (length + GROUP - 1) / GROUP;
+    if (length <= GROUP || !PyByteArray_CheckExact(groups) || !PySet_CheckExact(unknown) ||
+        !PySet_CheckExact(stale) || PySet_GET_SIZE(unknown) > 0 || PySet_GET_SIZE(stale) > 0)
+        return Py_NewRef(Py_None);
+    Py_ssize_t known = PyByteArray_GET_SIZE(groups) / SHA256_BYTES;
+    known = known < all ? known : all;
+    uint8_t digests[NEW_MAX][SHA256_BYTES];
+    if (all - known > NEW_MAX)
+        return Py_NewRef(Py_None);
+    for (Py_ssize_t group = known; group < all; group++) {
+        Py_ssize_t start = group * GROUP, stop = start + GROUP < length ? start + GROUP : length;
+        Buffer buffer;
+        buffer_begin(&buffer);
+        int done = pack_items(&buffer, args[0], start, stop, args[2], &signs);
+        if (done > 0) {
+            Sha256 hash;
+            sha256_begin(&hash);
+            sha256_add(&hash, buffer.bytes, buffer.length);
+            sha256_end(&hash, digests[group - known]);
+        }
+        buffer_end(&buffer);
+        if (done <= 0)
+            return done < 0 ? NULL : Py_NewRef(Py_None);
+    }
+    if (PyByteArray_Resize(groups, all * SHA256_BYTES) < 0)
+        return NULL;
+    memcpy(PyByteArray_AS_STRING(groups) + known * SHA256_BYTES, digests,
+           (size_t)(all - known) * SHA256_BYTES);
+    PyObject *root = hash_root(cache, groups, known, length);
+    if (root != NULL && root != Py_None)
+        slot_set(cache, list_cache.root, root);
+    return root;
+}

@@ -77,6 +77,18 @@ static PyType_Spec HASH_SPEC = {
     .slots = HASH_SLOTS,
 };
 
+static PyTypeObject *hash_type;
+
+Sha256 *hash_of(PyObject *object)
+{
+    return Py_IS_TYPE(object, hash_type) ? &((HashObject *)object)->hash : NULL;
+}
+
+PyObject *new_hash(void)
+{
+    return PyObject_CallNoArgs((PyObject *)hash_type);
+}
+
 #define FUNCTION(name, does)                                                                       \
     {#name, (PyCFunction)(void (*)(void))native_##name, METH_FASTCALL, does}
 
@@ -85,6 +97,7 @@ static PyMethodDef FUNCTIONS[] = {
     FUNCTION(suspect, "Whether a closer look for secrets at bytes is due."),
     FUNCTION(hash_flat, "The digest of a flat dict, or None."),
     FUNCTION(hash_items, "The digest of some items of a tracked list, or None."),
+    FUNCTION(hash_list, "The digest of a long tracked list, or None."),
     FUNCTION(brief, "A short form of a usual value, or None."),
     FUNCTION(encode, "The codec's bytes of a plain value, or None."),
     FUNCTION(track, "A loose tracked copy of a flat dict, or None."),
@@ -93,6 +106,8 @@ static PyMethodDef FUNCTIONS[] = {
     FUNCTION(delta, "What changed in a state in usual ways, or None."),
     FUNCTION(is_same, "Whether two dicts or lists hold the very same objects."),
     FUNCTION(cuts, "Which values can be cut out of a row, or None."),
+    FUNCTION(seal_row, "Hash and body of a small row of an open store, or None."),
+    FUNCTION(add_row, "Add a row to the tail of a store and note it; what became of that."),
     FUNCTION(messages, "How a base names the messages that a list begins with."),
     {NULL, NULL, 0, NULL},
 };
@@ -108,10 +123,11 @@ static struct PyModuleDef MODULE = {
 PyMODINIT_FUNC PyInit__native(void)
 {
     sha256_ready();
+    crc32_ready();
     PyObject *module = PyModule_Create(&MODULE);
     PyObject *type = module == NULL ? NULL : PyType_FromSpec(&HASH_SPEC);
     if (type == NULL || PyModule_AddObjectRef(module, "sha256", type) < 0)
         Py_CLEAR(module);
-    Py_XDECREF(type);
+    hash_type = (PyTypeObject *)type; /* For good: a module's own. */
     return module;
 }

@@ -22,6 +22,13 @@ void sha256_begin(Sha256 *hash);
 void sha256_add(Sha256 *hash, const void *data, size_t length);
 void sha256_end(Sha256 *hash, uint8_t digest[SHA256_BYTES]);
 
+/* module.c: the hash that an object of Python holds; NULL of another object. And a new one. */
+Sha256 *hash_of(PyObject *object);
+PyObject *new_hash(void);
+
+/* tail.c: rows in the tail of a store, and their checksums. */
+void crc32_ready(void);
+
 /* pack.c: msgpack, byte for byte as msgspec writes it. */
 typedef struct {
     uint8_t *bytes;
@@ -33,6 +40,14 @@ typedef struct {
 void buffer_begin(Buffer *buffer);
 void buffer_end(Buffer *buffer);
 bool buffer_add(Buffer *buffer, const void *data, size_t length);
+
+/* Write a number big-endian; returns what is behind it. */
+static inline uint8_t *put(uint8_t *at, uint64_t number, int bytes)
+{
+    for (int n = bytes - 1; n >= 0; n--)
+        *at++ = (uint8_t)(number >> 8 * n);
+    return at;
+}
 
 bool pack_array(Buffer *buffer, size_t count);
 bool pack_map(Buffer *buffer, size_t count);
@@ -74,7 +89,7 @@ typedef struct {
 
 typedef struct {
     PyTypeObject *type;
-    Py_ssize_t root, groups, touched;
+    Py_ssize_t root, groups, touched, unknown, stale, prefix, prefixed;
 } Cache;
 
 typedef struct {
@@ -158,6 +173,7 @@ CALLED(bind);
 CALLED(suspect);
 CALLED(hash_flat);
 CALLED(hash_items);
+CALLED(hash_list);
 CALLED(brief);
 CALLED(encode);
 CALLED(track);
@@ -167,5 +183,7 @@ CALLED(delta);
 CALLED(messages);
 CALLED(cuts);
 CALLED(is_same);
+CALLED(seal_row);
+CALLED(add_row);
 
 #endif

@@ -76,7 +76,10 @@ static bool read_classes(PyObject *const *types)
                                  {"length", &changes_slots.length},
                                  {NULL, NULL}};
     const Wanted of_list_cache[] = {
-        {"root", &list_cache.root}, {"_groups", &list_cache.groups}, {NULL, NULL}};
+        {"root", &list_cache.root},         {"_groups", &list_cache.groups},
+        {"_unknown", &list_cache.unknown},  {"children_stale", &list_cache.stale},
+        {"_prefix", &list_cache.prefix},    {"_prefixed", &list_cache.prefixed},
+        {NULL, NULL}};
     const Wanted of_dict_cache[] = {
         {"root", &dict_cache.root}, {"touched", &dict_cache.touched}, {NULL, NULL}};
     const Wanted of_place[] = {{"at", &place_slots.at}, {NULL, NULL}};

@@ -1,7 +1,8 @@
-"""A write-ahead log whose bits are flipped one after the other: how much of it SQLite believes.
+"""What still counts of a damaged log, or of a damaged tail.
 
-A log only chooses which pages count. Where SQLite believes the same part of it, the store is the
-same, so one of them read in full tells of all.
+A log only chooses which pages count, and a tail which rows. Where SQLite believes the same part of
+the log, or the same records of the tail are sound, the store is the same, so one of them read in
+full tells of all.
 """
 
 import contextlib
@@ -10,8 +11,18 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
+
+from holdfast.store.backends import slots
+
 _BELIEVED = slice(16, 32)
 """In the index of a log: how many frames, of how many pages, and their checksum."""
+
+
+def records(tail: bytes, store: bytes, generation: int) -> bytes:
+    """What counts of a tail for the database of that store, which knows of this generation."""
+    seed = slots.seed(store)
+    return msgspec.msgpack.encode((slots.read(tail, seed, generation), slots.newest(tail, seed)))
 
 
 class Believed:

@@ -65,6 +65,17 @@ class Healthy:
     before: dict[int, bytes]
     """For each row of the journal and each branch, the hash it follows."""
 
+    @property
+    def tail(self) -> bytes:
+        """What the database says of the tail: which generation of it counts, and a checksum."""
+        found: bytes = next(value for key, value in self.answers["meta"] if key == "tail")
+        return found
+
+    @property
+    def generation(self) -> int:
+        """Which generation of the tail counts."""
+        return int.from_bytes(self.tail[:8], "big")
+
 
 def healthy(file: Path) -> Healthy:
     """Look at a database that nobody has damaged."""

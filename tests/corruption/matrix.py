@@ -18,7 +18,9 @@ from itertools import combinations
 from multiprocessing import get_context
 from pathlib import Path
 
-from tests.corruption.believed import believed
+from holdfast.store.backends import slots
+from holdfast.store.backends.tail import NAME as TAIL
+from tests.corruption.believed import believed, records
 from tests.corruption.glance import Healthy, Look, glance, healthy
 from tests.corruption.poke import poked
 from tests.corruption.scene import Scene, build
@@ -56,9 +58,9 @@ def cuts(data: bytes) -> Iterator[Harm]:
     yield "removed", lambda: None
 
 
-def sectors(data: bytes) -> Iterator[Harm]:
+def sectors(data: bytes, size: int = SECTOR) -> Iterator[Harm]:
     """Every sector zeroed, written over the next one, or swapped with every other."""
-    parts = [data[at : at + SECTOR] for at in range(0, len(data), SECTOR)]
+    parts = [data[at : at + size] for at in range(0, len(data), size)]
 
     def with_parts(changes: dict[int, bytes]) -> bytes:
         return b"".join(changes.get(n, part) for n, part in enumerate(parts))
@@ -71,19 +73,25 @@ def sectors(data: bytes) -> Iterator[Harm]:
         yield f"sectors {a} and {b} swapped", partial(with_parts, {a: parts[b], b: parts[a]})
 
 
+LOCK = "lock"
 FILES: dict[str, tuple[str, str, Callable[[bytes], Iterator[Harm]]]] = {
     "cuts of the database": ("closed", "store.db", cuts),
     "sectors of the database": ("closed", "store.db", sectors),
     "cuts of the log": ("killed", "store.db-wal", cuts),
     "sectors of the log": ("killed", "store.db-wal", sectors),
+    "bits of the tail": ("killed", TAIL, bits),
+    "cuts of the tail": ("killed", TAIL, cuts),
+    "sectors of the tail": ("killed", TAIL, sectors),
+    "slots of the tail": ("killed", TAIL, partial(sectors, size=slots.SLOT)),
     "bits of the head note": ("closed", "heads", bits),
     "cuts of the head note": ("closed", "heads", cuts),
     "bits of the beats": ("closed", "beats", bits),
-    "bits of the lock": ("closed", "lock", bits),
+    "bits of the lock": ("killed", LOCK, bits),
 }
 """Part of the matrix → store, file, and what is done to it."""
 BITS_OF_DATABASE = "bits of the database"
 BITS_OF_LOG = "bits of the log"
+GENERATION = "generation of the tail"
 TABLES = ("run", "branch", "j", "pack", "effect", "meta")
 
 
@@ -97,7 +105,7 @@ class Matrix:
 
     def parts(self) -> list[str]:
         """The names of what can be tried."""
-        return [BITS_OF_DATABASE, BITS_OF_LOG, *FILES, "objects", "rows"]
+        return [BITS_OF_DATABASE, BITS_OF_LOG, *FILES, GENERATION, "objects", "rows"]
 
     def run(self, part: str, share: float, seed: str) -> Tally:
         """Try a share of one part."""
@@ -109,6 +117,8 @@ class Matrix:
             self._database_bits(tally, share, chance)
         elif part == BITS_OF_LOG:
             self._log_bits(tally, share, chance)
+        elif part == GENERATION:
+            self._generations(tally, share, chance)
         elif part == "objects":
             self._objects(tally, share, chance)
         else:
@@ -155,16 +165,14 @@ class Matrix:
 
     def _look(self, which: str, name: str, harmed: bytes | None, chance: random.Random) -> Verdict:
         patient, expected, known = self.store(which)
-        patient.harm(name, harmed)
         if which == "killed":
-            # A log only chooses which pages count; the same pages are the same store.
-            pages = _pages(patient.path)
-            patient.put_back("store.db", "store.db-wal")
-            if pages not in self._seen:
+            told = self._told(patient, name, harmed)
+            if told not in self._seen or chance.random() * JUDGED_IN_FULL <= 1:
                 patient.harm(name, harmed)
-                self._seen[pages] = judge(patient.path, expected)
+                self._seen[told] = judge(patient.path, expected)
                 patient.heal()
-            return self._seen[pages]
+            return self._seen[told]
+        patient.harm(name, harmed)
         if name == "store.db" and harmed is not None:
             look = glance(patient.path / name, known)
             if look is not Look.UNCLEAR and chance.random() * JUDGED_IN_FULL > 1:
@@ -173,6 +181,32 @@ class Matrix:
         verdict = judge(patient.path, expected)
         patient.heal()
         return verdict
+
+    def _told(self, patient: Patient, name: str, harmed: bytes | None) -> bytes:
+        """What makes a store the same: a log only chooses pages, and a tail is its records."""
+        if name == LOCK:
+            return harmed or b""
+        if name == TAIL:
+            known = self.store("killed")[2]
+            return records(harmed or b"", known.store_id, known.generation)
+        patient.harm(name, harmed)
+        pages = _pages(patient.path)
+        patient.put_back("store.db", "store.db-wal")
+        return pages
+
+    def _generations(self, tally: Tally, share: float, chance: random.Random) -> None:
+        """What the database says of the tail, damaged: it must hide no row and bring none back."""
+        patient, expected, known = self.store("killed")
+        for how, harmed in (*bits(known.tail), *cuts(known.tail)):
+            if chance.random() < share:
+                value, key = harmed(), ("tail",)
+                statement: Statement = ("DELETE FROM meta WHERE key=?", key)
+                if value is not None:
+                    statement = ("UPDATE meta SET value=? WHERE key=?", (value, *key))
+                patient.harm("store.db", self._changed(patient.path / "store.db", [statement]))
+                patient.harm("store.db-wal", None)
+                tally.add(f"{GENERATION}, {how}", judge(patient.path, expected))
+                patient.heal()
 
     def _objects(self, tally: Tally, share: float, chance: random.Random) -> None:
         patient, expected, _ = self.store("closed")
@@ -204,6 +238,8 @@ class Matrix:
         """The database after these statements, made beside it: nobody has that file open."""
         with tempfile.TemporaryDirectory(dir=self._place) as folder:
             copy = Path(shutil.copy(file, folder))
+            if (log := file.with_name(f"{file.name}-wal")).exists():
+                shutil.copy(log, folder)
             with closing(sqlite3.connect(copy)) as link, link:
                 for sql, values in statements:
                     link.execute(sql, values)

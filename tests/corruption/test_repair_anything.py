@@ -7,11 +7,13 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from itertools import zip_longest
 from pathlib import Path
 
 import pytest
 
 import holdfast
+from holdfast.store.backends.tail import NAME as TAIL
 from tests.corruption.matrix import Matrix, bits, memory, row_harms, sectors
 from tests.corruption.scene import Scene
 from tests.corruption.test_repair import whole
@@ -22,17 +24,26 @@ SEED = os.environ.get("HOLDFAST_SEED", "kelp")
 
 
 @pytest.fixture
-def hospital(scene: Scene) -> Iterator[tuple[Patient, Contents]]:
+def hospital(scene: Scene) -> Iterator[Matrix]:
     with tempfile.TemporaryDirectory(dir=memory()) as folder:
-        yield Matrix(scene, Path(folder)).store("closed")[:2]
+        yield Matrix(scene, Path(folder))
 
 
 @pytest.mark.timeout(0)
-@pytest.mark.parametrize("kind", ["bits", "sectors", "rows"])
+@pytest.mark.parametrize(
+    ("which", "kind"),
+    [
+        ("closed", "bits"),
+        ("closed", "sectors"),
+        ("closed", "rows"),
+        ("killed", "tail"),
+        ("killed", "tail and database"),
+    ],
+)
 def test_a_repair_ends_in_a_whole_store_or_is_refused(
-    hospital: tuple[Patient, Contents], kind: str, counted: Callable[[str], None]
+    hospital: Matrix, which: str, kind: str, counted: Callable[[str], None]
 ) -> None:
-    patient, known = hospital
+    patient, known, _ = hospital.store(which)
     chance = random.Random(f"{SEED} {kind}")  # noqa: S311 a seed, not a secret
     ended: Counter[str] = Counter()
     wrong: list[str] = []
@@ -63,6 +74,14 @@ def _harmed(patient: Patient, kind: str, chance: random.Random) -> Iterator[str]
                 for sql, values in statements:
                     link.execute(sql, values)
             yield how
+    elif kind.startswith("tail"):
+        beside = chance.sample(list(bits(data)), TRIALS if kind == "tail and database" else 0)
+        tails = chance.sample(list(sectors(patient.data(TAIL))), TRIALS)
+        for (how, harmed), flip in zip_longest(tails, beside):
+            patient.harm(TAIL, harmed())
+            if flip is not None:
+                patient.harm("store.db", flip[1]())
+            yield f"{how}, and {flip and flip[0]}"
     elif kind == "sectors":
         for how, harmed in chance.sample(list(sectors(data)), TRIALS):
             patient.harm("store.db", harmed())

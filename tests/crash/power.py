@@ -31,10 +31,10 @@ class Inode:
 
 
 class Disk:
-    """One directory tree as a power cut would leave it."""
+    """One directory tree as a power cut would leave it. No flush of `left_out` counts."""
 
-    def __init__(self, root: Path) -> None:
-        self._root = root
+    def __init__(self, root: Path, left_out: Path | None = None) -> None:
+        self._root, self._left_out = root, left_out
         self._now: dict[Path, Inode | None] = {root: None}
         self._kept: dict[Path, Inode | None] = {root: None}
 
@@ -85,10 +85,10 @@ class Disk:
         inode.now[at : at + len(data)] = data
 
     def _flush(self, path: Path) -> None:
-        inode = self._now.get(path)
+        inode = None if path == self._left_out else self._now.get(path)
         if inode is not None:
             inode.kept = bytes(inode.now)
-        elif path in self._now:
+        elif path in self._now and path != self._left_out:
             gone = [each for each in self._kept if each.parent == path and each != path]
             for each in gone:
                 del self._kept[each]
@@ -108,15 +108,17 @@ class Disk:
                 target.write_bytes(inode.kept)
 
 
-def cuts(program: str, root: Path, scratch: Path) -> Iterator[tuple[int, Path]]:
+def cuts(
+    program: str, root: Path, scratch: Path, left_out: Path | None = None
+) -> Iterator[tuple[int, Path]]:
     """Run a child that works in the empty directory `root`; for each `ACK n` it prints: n, and
-    what is left if the power goes at that moment.
+    what is left if the power goes at that moment. No flush of `left_out` counts.
     """
     trace = scratch / "trace"
     options = ["-f", "-y", "-xx", "-s", "16777216", "-qq", "-o", str(trace), "-e", f"trace={CALLS}"]
     command = ["strace", *options, sys.executable, "-c", program, str(root)]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, timeout=60)
-    disk = Disk(root)
+    disk = Disk(root, left_out)
     for line in trace.read_text(encoding="ascii", errors="replace").splitlines():
         found = _LINE.match(line)
         if found is None:

@@ -1,5 +1,6 @@
 """Two handles of one store side by side take nothing from each other."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from holdfast.model.ids import row_id
 from holdfast.store.backends.sqlite import SqliteRecords
 from holdfast.store.codec import values
 from holdfast.store.gc import objects
-from holdfast.testing.rows import create, journal_row
+from holdfast.testing.rows import append, create, journal_row
 
 MEANWHILE_S = 2.0
 WRITER = """
@@ -35,6 +36,59 @@ for seq in (2, 3):
     records.commit([append(1, journal_row(1, seq))])
 os.kill(os.getpid(), signal.SIGKILL)
 """
+
+
+KILLED = """
+import sys
+from pathlib import Path
+from holdfast.clock import SystemClock
+from holdfast.store.backends.sqlite import SqliteRecords
+from holdfast.testing.rows import append, create, journal_row
+
+records = SqliteRecords(Path(sys.argv[1]), SystemClock())
+records.commit([create(b"b")])
+for seq in range(1, 40):
+    intents = [b"i"] if seq % 10 == 0 else []
+    records.commit([append(2, journal_row(2, seq), intents=intents)])
+    print(seq, flush=True)
+"""
+"""Rows of its own run, of which every tenth takes the tail into the database."""
+
+
+@pytest.mark.crash
+@pytest.mark.parametrize(
+    "death",
+    [
+        *("tail.growing:1", "tail.grown:1", "tail.writing:1", "tail.writing:14"),
+        *("tail.written:1", "tail.written:14", "tail.taking:2", "tail.taking:4"),
+        *("tail.taken:2", "tail.taken:4", "store.committed:15"),
+    ],
+)
+def test_who_dies_while_it_writes_the_tail_takes_nothing_from_another(
+    tmp_path: Path, death: str
+) -> None:
+    records = SqliteRecords(tmp_path, SystemClock())
+    records.commit([create(b"a")])
+    records.commit([append(1, journal_row(1, 1))])
+    command = [sys.executable, "-c", KILLED, str(tmp_path)]
+    env = {**os.environ, "HOLDFAST_FAILPOINT": death}
+
+    killed = subprocess.run(command, env=env, check=False, capture_output=True, text=True)
+    seen = [row.id for row in records.rows(row_id(2, 1), row_id(2, 40))]
+    for seq in range(2, 20):
+        assert [row_id(1, seq)] == records.commit([append(1, journal_row(1, seq))])
+    records.close()
+
+    assert -signal.SIGKILL == killed.returncode
+    acknowledged = len(killed.stdout.split())
+    left = SqliteRecords(tmp_path, SystemClock())
+    kept = [row.id for row in left.rows(row_id(2, 1), row_id(2, 40))]
+    assert [row_id(2, seq) for seq in range(1, len(kept) + 1)] == kept
+    assert acknowledged <= len(kept) <= acknowledged + 1
+    assert seen == kept
+    assert [journal_row(1, n) for n in range(1, 20)] == left.rows(row_id(1, 1), row_id(1, 20))
+    assert [] == left.missing()
+    left.close()
 
 
 def test_a_handle_that_is_closed_takes_no_commit_from_one_that_is_open(tmp_path: Path) -> None:

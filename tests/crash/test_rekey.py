@@ -13,9 +13,12 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import HoldfastError
+from holdfast.store.backends import slots
+from holdfast.store.backends.tail import NAME as TAIL
 from holdfast.store.keys.local import RootKey
 from tests.crash.test_disk import _disk, _fill, needs_root
 from tests.sealed import kit
+from tests.unit.store.builders import seed_of
 
 pytestmark = pytest.mark.crash
 
@@ -31,10 +34,17 @@ FAILPOINTS = {
         *("rekey.sealing:1", "rekey.sealed:2", "file.flushing:1", "file.named:2"),
         *("heads.forgetting:1", "heads.forgotten:1", "rekey.writing:1", "rekey.written:1"),
         *("store.emptying:1", "store.emptied:1", "rekey.removing:1", "rekey.removed:1"),
-        *("rekey.removing:2", "store.closing:1"),
+        *("rekey.removing:2", "store.closing:1", "tail.taking:1", "tail.taken:1"),
+        *("tail.wiping:1", "tail.wiped:1"),
     ],
-    "rotate": ["rekey.wrapping:1", "rekey.wrapped:1", "store.emptying:1", "store.emptied:1"],
-    "data": ["heads.forgotten:1", "rekey.writing:1", "rekey.written:1", "store.emptied:1"],
+    "rotate": [
+        *("rekey.wrapping:1", "rekey.wrapped:1", "store.emptying:1", "store.emptied:1"),
+        *("tail.taking:1", "tail.taken:1", "tail.wiping:1", "tail.wiped:1"),
+    ],
+    "data": [
+        *("heads.forgotten:1", "rekey.writing:1", "rekey.written:1", "store.emptied:1"),
+        *("tail.wiping:1", "tail.wiped:1"),
+    ],
 }
 DEATHS = [(act, death) for act, deaths in FAILPOINTS.items() for death in deaths]
 FREE_KIB = [0, 64, 320, 900]
@@ -42,11 +52,14 @@ FREE_KIB = [0, 64, 320, 900]
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """A store before each act, and files with both keys."""
+    """A store before each act, one that a kill left with rows in its tail, files with both keys."""
     folder = tmp_path_factory.mktemp("made")
-    kit.fill(folder / "init", None, runs=1, turns=5)
-    kit.fill(folder / "rotate", OLD, runs=1, turns=5)
+    for act in ("init", "rotate"):
+        kit.fill(folder / act, ACTS[act][0], runs=1, turns=5)
     shutil.copytree(folder / "rotate", folder / "data")
+    for act, (key, *_) in ACTS.items():
+        alive = shutil.copytree(folder / act, folder / f"{act} alive")
+        kit.kill(alive, folder / f"{act} killed", key)
     for name, byte in (("old", b"k"), ("new", b"o")):
         (folder / name).write_text((byte * 32).hex())
         (folder / name).chmod(0o600)
@@ -80,9 +93,12 @@ def key_in_force(store: Path, act: str) -> RootKey | None:
 def test_a_killed_change_of_keys_left_the_old_ones_or_the_new(
     made: dict[str, Path], tmp_path: Path, act: str, death: str
 ) -> None:
-    store = Path(shutil.copytree(made[act], tmp_path / "store"))
+    store = Path(shutil.copytree(made[f"{act} killed"], tmp_path / "store"))
     before, after, _ = ACTS[act]
     expected = kit.states(store, before)
+    tail = (store / TAIL).read_bytes()
+    seed = seed_of(store)
+    assert slots.read(tail, seed, slots.newest(tail, seed)).rows
 
     killed = call(made, store, act, death)
 

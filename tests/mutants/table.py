@@ -5,8 +5,9 @@ from tests.mutants.disk import DISK
 from tests.mutants.mutant import Mutant
 from tests.mutants.rows import ROWS
 from tests.mutants.seals import SEALS
+from tests.mutants.tail import BESIDE
 
-MUTANTS: tuple[Mutant, ...] = (*DISK, *ROWS, *SEALS, *ACTS)
+MUTANTS: tuple[Mutant, ...] = (*DISK, *BESIDE, *ROWS, *SEALS, *ACTS)
 
 FAULTS = (
     "no file fsync",

@@ -1,6 +1,7 @@
 """What tests of encrypted stores share: a key, an agent whose every word is planted, raw files."""
 
 import contextlib
+import shutil
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -53,6 +54,24 @@ def keeper(
                 raise ValueError("planted-error")
             return text
     raise AssertionError
+
+
+@holdfast.agent
+def muser(run: holdfast.Run) -> None:
+    """Has no effects, so that its newest rows stand in the tail when it dies."""
+    for turn in run.turns():
+        run.state["notes"] = f"planted-state {planted_tool('planted-argument')} {turn}"
+        if turn == 3:
+            raise Crash
+
+
+def kill(path: Path, into: Path, key: RootKey | None = KEY, run: str = "planted-run-mused") -> None:
+    """What a kill leaves of the store at `path` while that run goes on."""
+    with holdfast.open(path, key=key or "") as store:
+        with contextlib.suppress(Crash):
+            store.run(muser, id=run)
+        shutil.copytree(path, into)
+    (into / "store.db-shm").unlink()
 
 
 def fill(path: Path, key: RootKey | None = KEY, *, runs: int = 2, turns: int = 3) -> None:

@@ -12,6 +12,7 @@ import pytest
 import holdfast
 from holdfast.errors import RunErased, RunHeld, UnknownRun
 from holdfast.store import erase as erasing
+from holdfast.store.backends.tail import NAME as TAIL
 from holdfast.store.graves import Grave
 from holdfast.store.open import Opened
 from holdfast.store.rekey import encrypt, rotate
@@ -269,6 +270,24 @@ def test_an_erase_that_was_killed_is_gone_on_with(path: Path, failpoint: str) ->
     assert again.returncode in {0, 3}
     assert [] == kit.found_in(path, *mine)
     assert ERASED not in kit.runs(path)
+
+
+@pytest.mark.crash
+@pytest.mark.parametrize("failpoint", ["tail.taking", "tail.taken", "tail.wiping", "tail.wiped"])
+def test_of_an_erased_run_nothing_stays_in_the_tail(tmp_path: Path, failpoint: str) -> None:
+    kit.kill(tmp_path / "made", tmp_path / "store", None, ERASED)
+    command = [sys.executable, "-m", "holdfast", "erase", ERASED, "--yes"]
+    env = {**os.environ, "HOLDFAST_STORE": str(tmp_path / "store")}
+    assert TAIL in {file for file, _ in kit.found_in(tmp_path / "store", *kit.WORDS)}
+
+    killed = subprocess.run(
+        command, env={**env, "HOLDFAST_FAILPOINT": f"{failpoint}:1"}, check=False
+    )
+    again = subprocess.run(command, env=env, check=False)
+
+    assert -9 == killed.returncode
+    assert again.returncode in {0, 3}
+    assert [] == kit.found_in(tmp_path / "store", *kit.WORDS)
 
 
 def test_a_fork_keeps_its_history_from_being_erased(path: Path) -> None:

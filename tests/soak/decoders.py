@@ -8,7 +8,9 @@ import datetime as dt
 import decimal
 import hashlib
 import pathlib
+import struct
 import uuid
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
@@ -25,6 +27,7 @@ from holdfast.model.ids import parse_point
 from holdfast.model.journal import Answer, Call, Row
 from holdfast.model.run import RunBody
 from holdfast.store import anchor, reader
+from holdfast.store.backends import slots
 from holdfast.store.backends.base import JournalRow
 from holdfast.store.backends.cuts import cut
 from holdfast.store.backends.packs import beside, make, unpack
@@ -37,7 +40,10 @@ from holdfast.store.seal import keys
 from holdfast.store.seal.sealed import Sealed
 from tests.sealed import kit
 
+HEAD_BYTES = 24
+"""What comes before the rows of a record."""
 STORE_ID = bytes(range(16))
+SEED = slots.seed(STORE_ID)
 _encode = msgspec.msgpack.Encoder().encode
 _decode_row = msgspec.msgpack.Decoder(Row).decode
 _decode_run = msgspec.msgpack.Decoder(RunBody).decode
@@ -67,6 +73,7 @@ def decoders(scene: Path) -> Iterator[Decoder]:
     yield Decoder(name="pruned rows", samples=rows[:4], read=_read_pruned)
     yield Decoder(name="packs", samples=[_pack(rows)], read=_read_pack, share=2)
     yield Decoder(name="packs with values", samples=[_cut(rows)], read=_read_cut, share=2)
+    yield Decoder(name="tails", samples=_tails(rows), read=_read_tail, share=2)
     yield Decoder(name="states", samples=_states(), read=_read_state, share=4)
     yield Decoder(name="sealed rows", samples=_sealed_rows(rows), read=_read_sealed, share=2)
     yield Decoder(name="wrapped keys", samples=[_root()], read=_read_root)
@@ -158,6 +165,25 @@ def _read_cut(data: bytes) -> object:
 
 def _read_pack(data: bytes) -> object:
     return unpack(0, 11, seal(data))
+
+
+def _tails(rows: list[bytes]) -> list[bytes]:
+    """The rows of a record, and a tail of some records."""
+    first, *others = (
+        slots.record([row], SEED, 7, at * slots.SLOT) for at, row in enumerate(_twelve(rows))
+    )
+    return [
+        first[HEAD_BYTES:],
+        b"".join(each.ljust(slots.SLOT, b"\0") for each in (first, *others)),
+    ]
+
+
+def _read_tail(data: bytes) -> object:
+    """As a tail, and as a record of one whose checksum fits its bytes."""
+    head = struct.pack(">4sQII", b"HFt1", 7, 0, len(data))
+    check = zlib.crc32(data, zlib.crc32(head, SEED)).to_bytes(4, "big")
+    whole = head + check + data
+    return slots.read(data, SEED, 7), slots.newest(data, SEED), slots.read(whole, SEED, 7)
 
 
 def _states() -> list[bytes]:

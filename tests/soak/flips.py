@@ -1,4 +1,4 @@
-"""P10: every bit of a database, of its log and of a large value, flipped: `... tests.soak.flips`.
+"""P10: every bit of a database, its log, its tail and a large value, flipped: `... soak.flips`.
 
 A trial is the 4,096 bits of one sector. What a quick look explains is counted; what it does not
 explain, and one in `JUDGED_IN_FULL` of the rest, is opened, restored point by point and verified.
@@ -11,9 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from holdfast.errors import Damaged
+from holdfast.store.backends.tail import NAME as TAIL
 from holdfast.store.chain import Hashed
 from holdfast.store.chunks import CHUNK_BYTES_MIN, Chunks
-from tests.corruption.believed import believed
+from tests.corruption.believed import believed, records
 from tests.corruption.glance import Healthy, Look, healthy
 from tests.corruption.poke import poked
 from tests.corruption.scene import Scene, build
@@ -91,6 +92,28 @@ class Log:
         return found
 
 
+class Tail:
+    """Bits of the tail. A tail only holds rows: the same records, same store."""
+
+    def __init__(self, scene: Scene, folder: Path, seed: str) -> None:
+        self._store, self._seed = Store(scene.killed, folder / "tail"), seed
+        self.data = self._store.patient.data(TAIL)
+        self._seen: dict[bytes, Verdict] = {}
+
+    def sector(self, number: int) -> Outcome:
+        """Every bit of one sector."""
+        found, known = Outcome(), self._store.known
+        chance = random.Random(f"{self._seed} tail {number}")  # noqa: S311 a seed, not a secret
+        for bit in _bits(self.data, number):
+            flipped = _flipped(self.data, bit)
+            told = records(flipped, known.store_id, known.generation)
+            is_full = told not in self._seen or not chance.randrange(JUDGED_IN_FULL)
+            if is_full:
+                self._seen[told] = self._store.judge(TAIL, flipped)
+            _add(found, "tail", bit, self._seen[told], is_full=is_full)
+        return found
+
+
 class Held:
     """Large values in memory, one of which is damaged."""
 
@@ -153,12 +176,13 @@ def _add(found: Outcome, file: str, bit: int, verdict: Verdict, *, is_full: bool
 
 @contextlib.contextmanager
 def trials(seed: str) -> Iterator[Trial]:
-    """The sectors of the three files, one after the other."""
+    """The sectors of the four files, one after the other."""
     with tempfile.TemporaryDirectory(dir=memory()) as name, contextlib.ExitStack() as stack:
         folder = Path(name)
         scene = build(folder)
-        files: list[Database | Log | Value] = [
+        files: list[Database | Log | Tail | Value] = [
             Value(seed),
+            Tail(scene, folder, seed),
             Log(scene, folder, stack),
             Database(scene, folder, seed, stack),
         ]
@@ -178,9 +202,9 @@ def trials(seed: str) -> Iterator[Trial]:
 PART = Part(
     id="P10",
     name="flips",
-    what="Every bit of a database, of its log and of a large value flipped: an error or no effect.",
+    what="Every bit of a database, its log, its tail, a large value: an error or no effect.",
     counted="bits",
-    goal=1_500_000,
+    goal=1_900_000,
     trials=trials,
 )
 

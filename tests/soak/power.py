@@ -22,11 +22,14 @@ import msgspec
 from holdfast.clock import SystemClock
 from holdfast.errors import HoldfastError
 from holdfast.model.cadence import ASYNC, BOUNDED, DURABLE
+from holdfast.store.backends import sweep
 from holdfast.store.backends.heads import HeadNote
+from holdfast.store.backends.tail import NAME as TAIL
 from holdfast.store.inside import values_of
 from holdfast.store.open import Opened, open_store
 from holdfast.store.verify import verify
 from holdfast.testing.kill import can_trace
+from tests.corruption.believed import records
 from tests.crash.agents import AGENTS
 from tests.crash.verdict import WITHOUT_TOKEN
 from tests.soak.disk import Disk, State
@@ -43,9 +46,11 @@ WORKLOADS = (
 SLICES = 8
 """A trial looks at one call in so many."""
 STORE = "store/"
-IGNORED = ("store/store.db-shm", "store/beats", "store/leases")
+LOCK = "store/lock"
+IGNORED = ("store/store.db-shm", "store/beats", "store/leases", LOCK)
 """Made anew by whoever opens the store, or never read after a restart of the machine."""
-
+GARBAGE = random.Random(LOCK).randbytes(64)  # noqa: S311 a seed, not a secret
+"""What a power cut left of shared memory."""
 
 OUTCOMES = ("pay", "book", "mail", "ask")
 """What is handed out only when it is on the disk, however hasty the run: effects, and words."""
@@ -91,17 +96,22 @@ class Lab:
         return held
 
     def _key(self, files: State) -> bytes:
-        """The same pages and large values are the same store, however its log holds them."""
+        """The same pages, rows of the tail and large values are the same store.
+
+        Its log may hold the pages in one way or another, and its tail the rows.
+        """
         self._put({p: d for p, d in files.items() if p.startswith("store/store.db")})
         hashed = hashlib.sha256()
         try:
             file = self._place / "store" / "store.db"
             with closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as link:
                 hashed.update(link.serialize())
+                told = sweep.noted(link, "store_id") or b"", sweep.generation(link)
+                hashed.update(records(files.get(f"{STORE}{TAIL}", b""), *told))
         except (sqlite3.Error, OverflowError) as error:
             hashed.update(str(error).encode())
             for path, data in sorted(files.items()):
-                if path.startswith("store/store.db"):
+                if path.startswith(("store/store.db", f"{STORE}{TAIL}")):
                     hashed.update(path.encode() + hashlib.sha256(data).digest())
         for path, data in sorted(files.items()):
             if path.startswith("store/objects"):
@@ -126,7 +136,7 @@ class Lab:
             file.write_bytes(data)
 
     def _open(self, files: State) -> Held:
-        self._put({path: data for path, data in files.items() if path not in IGNORED})
+        self._put({**{p: d for p, d in files.items() if p not in IGNORED}, LOCK: GARBAGE})
         self.opened += 1
         try:
             with closing(open_store(self._place / "store", SystemClock())) as opened:

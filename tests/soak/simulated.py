@@ -94,7 +94,7 @@ class Simulation:
         self.fs = SimFs(self._explore)
         self.outcome = Outcome()
         self._store: holdfast.Store | None = None
-        self._version = 0
+        self._version = (0, 0, 0)
         self._needed: frozenset[str] | None = frozenset()
         self._later: list[tuple[Known, bool]] = []
         self._runs: dict[str, int] = {}
@@ -268,9 +268,11 @@ class Simulation:
         if opened.records._fault is not None:  # noqa: SLF001 it is being closed
             return
         try:
-            version = opened.records._reader.execute("PRAGMA data_version").fetchone()[0]  # noqa: SLF001 the reading connection
+            ((count,),) = opened.records._reader.execute("PRAGMA data_version")  # noqa: SLF001 the reading connection
         except sqlite3.ProgrammingError:
             return
+        tail = opened.records._tail  # noqa: SLF001 what is committed beside the database
+        version = count, tail.generation, len(tail.rows())
         if version == self._version and not is_anew:
             return
         self._version, named = version, Named(opened)

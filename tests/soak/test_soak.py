@@ -92,6 +92,23 @@ def test_no_state_after_a_power_cut_loses_what_a_traced_run_acknowledged(
 
 
 @pytest.mark.crash
+@pytest.mark.strace
+def test_a_flush_of_the_tail_that_is_left_out_is_found(tmp_path: Path) -> None:
+    if not can_trace():
+        pytest.skip("strace is missing, or may not trace here")
+    acts = power.recorded("one_step", "durable", tmp_path)
+    unflushed = [act for act in acts if (act.kind, act.path) != ("flush", "store/tail")]
+    assert unflushed != acts
+    replay = power.Replay(unflushed, power.Lab(tmp_path), is_lazy=False)
+
+    assert any(
+        "answers were handed out and are lost" in each
+        for slice_ in range(power.SLICES)
+        for each in replay.look(CHANCE, is_strict=True, slice_=slice_, is_drawn=False).findings
+    )
+
+
+@pytest.mark.crash
 def test_power_cuts_of_real_file_systems_lose_nothing(counted: Counted) -> None:
     record = small(cuts.PART, 4)
 

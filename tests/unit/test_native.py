@@ -11,7 +11,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from holdfast import native
+from holdfast import native, plain
+from holdfast.capture import digest as digests
+from holdfast.capture import hashes
 from holdfast.capture.digest import digest
 from holdfast.capture.node import LOOSE
 from holdfast.capture.state import State
@@ -19,6 +21,7 @@ from holdfast.capture.tracked import TrackedDict, TrackedList, track
 from holdfast.engine.brief import brief
 from holdfast.engine.question import Shape
 from holdfast.model.journal import Answer, Call, Happened, LoopLeft, Row, TurnEnded, Usage
+from holdfast.store.chain import Hashed
 from holdfast.store.codec import values
 from holdfast.store.codec.frame import seal
 from holdfast.store.codec.texts import whole
@@ -34,7 +37,7 @@ Value: TypeAlias = Any
 compiled = pytest.mark.skipif(not native.is_compiled, reason="there was no C compiler")
 
 FUNCTIONS = (
-    "suspect", "hash_flat", "hash_items", "brief", "encode",
+    "suspect", "hash_flat", "hash_items", "hash_list", "brief", "encode", "seal_row", "add_row",
     "track", "append", "set_items", "delta", "messages", "cuts", "is_same",
 )  # fmt: skip
 
@@ -219,6 +222,59 @@ def test_a_conversation_is_written_the_same(seed: int) -> None:
     assert in_python(converse, seed) == converse(seed)
 
 
+def lengthen(items: list[Any], chance: random.Random) -> None:
+    """Change a long list in one of the ways that lists change."""
+    match chance.randrange(8):
+        case 0:
+            del items[chance.randrange(len(items)) :]
+        case 1:
+            items[:] = items[chance.randrange(40) :]
+        case 2 if items:
+            items[chance.randrange(len(items))] = message(chance)
+        case 3 if items:
+            items[-1]["content"] = f"changed {chance.random()}"
+        case 4:
+            items.insert(chance.randrange(len(items) + 1), message(chance))
+        case 5:
+            items.extend(message(chance) for _ in range(chance.randrange(200)))
+        case _:
+            items.append(message(chance))
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.integers(0, 2**64))
+def test_the_digest_of_a_long_list_is_the_same_whatever_was_known_before(seed: int) -> None:
+    chance = random.Random(seed)  # noqa: S311 a seed
+    state = State({"messages": [message(chance) for _ in range(chance.randrange(30, 100))]})
+    for _ in range(12):
+        lengthen(state.root["messages"], chance)
+        if not state.root["messages"]:
+            return
+        assert in_python(digest, plain(state.root["messages"])) == digest(state.root["messages"])
+
+
+@settings(max_examples=100)
+@given(st.binary(max_size=64), st.integers(0, 2**63 - 1), st.binary(max_size=40), st.binary())
+def test_a_row_is_sealed_the_same(store: bytes, id_: int, before: bytes, payload: bytes) -> None:
+    for each in (payload, payload * 50):
+        row = Hashed(store).row(id_, before, each)
+        assert in_python(Hashed(store).row, id_, before, each) == row
+
+
+@compiled
+@pytest.mark.parametrize("size", [0, 4095, 4096, 4097])
+def test_a_row_up_to_where_it_is_compressed_is_sealed_in_c(size: int) -> None:
+    assert native.seal_row is not None
+    made = native.seal_row(b"store", 7, b"before", bytes(size))
+
+    assert (None if size >= 4096 else in_python(row_of, size)) == made
+
+
+def row_of(size: int) -> tuple[bytes, bytes]:
+    row = Hashed(b"store").row(7, b"before", bytes(size))
+    return row.mac, row.body
+
+
 def rows_of(saves: list[bytes | None], chance: random.Random) -> list[bytes]:
     """Frames of journal rows that hold these saves, and answers like those in them."""
     call, frames = Call(0, "chat", b"d" * 16, 0, 0, False, []), []
@@ -261,6 +317,8 @@ def test_a_usual_conversation_is_written_in_c(monkeypatch: pytest.MonkeyPatch) -
     state.locate((1, 0))
     for name in ("_lower", "_operation"):
         monkeypatch.delattr(State, name)
+    monkeypatch.delattr(digests, "_places_of")
+    monkeypatch.delattr(hashes.Cache, "complete")
     for name in ("_splice", "hf_note"):
         monkeypatch.delattr(TrackedList, name)
     monkeypatch.delattr(TrackedDict, "hf_note")
@@ -270,6 +328,7 @@ def test_a_usual_conversation_is_written_in_c(monkeypatch: pytest.MonkeyPatch) -
         state.root["messages"].append(track({"role": "model", "content": "hi"}, source=(turn, 1)))
         state.root["vars"].update({"a": turn, "b": 2})
         state.root["vars"]["c"] = turn
+        assert len(digest(state.root["messages"])) == 32
         assert state.delta() is not None
         state.locate((turn, 2))
 
@@ -304,7 +363,10 @@ def test_arguments_of_other_types_are_refused() -> None:
         ("hash_items", ()), ("brief", ()), ("encode", (1,)), ("track", ()), ("append", ([], 1, 2)),
         ("messages", ()), ("cuts", ()), ("cuts", (b"", [])), ("is_same", ({}, [])),
         ("set_items", ({}, {})), ("delta", ([], 0, 0, 0)),
-        ("hash_items", ([], 0, 1, b"", LOOSE, 0)),
+        ("hash_items", ([], 0, 1, b"", LOOSE, 0)), ("hash_list", ([], 1, LOOSE, vault.signs)),
+        ("seal_row", (b"", 1, b"")), ("seal_row", (b"", "1", b"", b"")), ("add_row", ()),
+        ("add_row", ((1, 2), memoryview(bytes(64)), 0, 0, 0, 1, b"", b"")),
+        ("add_row", ((1, 2, 3), memoryview(bytes(64)), 0, 0, 0, 1, "", b"")),
     ]  # fmt: skip
 
     for name, args in calls:

@@ -54,7 +54,8 @@ def digest(value: object, *, path: str = "value", flats: Flats | None = None) ->
     try:
         if flats is not None and type(value) is list:
             return _hash_given(value, flats)
-        return _hash(value)[0]
+        hash_kind = _KINDS.get(type(value))
+        return (_hash(value) if hash_kind is None else hash_kind(value))[0]
     except errors.NotStorable as error:
         raise _with_place(value, path, error) from None
     except RecursionError:
@@ -194,6 +195,10 @@ def _hash_list_cached(items: TrackedList, shadows: Shadows) -> tuple[bytes, bool
     cache = items.hf_hash
     if not isinstance(cache, ListCache):
         cache = items.hf_hash = ListCache()
+    if native.hash_list is not None:
+        found = native.hash_list(items, cache, items.hf_tracker, vault.signs)
+        if found is not None:
+            return found, True
     if cache.children_stale:
         for at in _places_of(items, cache.children_stale):
             cache.forget(at // GROUP)

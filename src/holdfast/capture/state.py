@@ -159,8 +159,8 @@ class State:
         A part that was taken out of the state is written as long as that is possible, so that it
         can come back by its id. It must not make a save fail.
         """
-        if self._tracker.originals.watches:
-            self._refuse_changed_originals()
+        if self._tracker.originals.watches and (changed := self._tracker.originals.review()):
+            self._refuse_changed_originals(changed)
         held = reach(self.root) if self._tracker.suspects else None
         try:
             done = write(held)
@@ -177,8 +177,8 @@ class State:
             ]
         return done
 
-    def _refuse_changed_originals(self) -> None:
-        for copy in self._tracker.originals.review():
+    def _refuse_changed_originals(self, changed: list[Any]) -> None:
+        for copy in changed:
             path = path_below(self.root, copy)
             if path is not None:
                 raise errors.ChangedOutside(path)
@@ -261,7 +261,7 @@ class State:
         if self._names_answers:
             for node, number in whole:
                 node.hf_source = (place, number - first)
-        if self._known is not None:
+        if self._known is not None and leaf_numbers:
             self._known.written(place, leaf_numbers)
 
     def _operation(self, lowering: Lowering, node: Value) -> tuple[Value, ...]:

@@ -25,8 +25,6 @@ class Watch:
     def is_changed(self) -> bool:
         """Say whether the original no longer holds what was copied, in the same order."""
         now, then = self.original, self.shadow
-        if native.is_same is not None and native.is_same(now, then):
-            return False
         if len(now) != len(then):
             return True
         if isinstance(now, dict):
@@ -98,7 +96,8 @@ class Originals:
             copy = watch.copy()
             if copy is None:
                 continue
-            if watch.is_changed():
+            is_same = native.is_same is not None and native.is_same(watch.original, watch.shadow)
+            if not is_same and watch.is_changed():
                 changed.append(copy)
             elif not watch.is_held():
                 copy.hf_watch = None

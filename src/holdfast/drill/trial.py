@@ -169,6 +169,7 @@ class Trials:
         """The fault may do something while no process has the run."""
         if any(line.what == "struck" for line in scene.ledger.read()):
             reader = store.opened.reader
+            store.opened.records.settle()  # The database is damaged, and holds all rows then.
             damage = Damage(
                 store=store.path, run=scene.trial.run, reader=reader, ledger=scene.ledger
             )

@@ -190,7 +190,8 @@ class Book:
     def received(self, scope: Scope) -> None:
         """The scope got an answer."""
         with self._lock:
-            self._desk(scope).received += 1
+            desk = self._desks.get(scope) or self._desk(scope)
+            desk.received += 1
 
     def close(self, scope: int) -> None:
         """The scope is over: `Diverged` if the journal holds answers nobody asked for."""
@@ -205,6 +206,8 @@ class Book:
 
     def undecided(self) -> Record | None:
         """An effect carried over from a turn run anew that is in doubt and was not asked for."""
+        if not self._standing:
+            return None  # Asked at the end of every turn, and mostly so.
         return next((each for each in self.unasked() if each.outcome is None), None)
 
     def unasked(self) -> list[Record]:
@@ -217,8 +220,9 @@ class Book:
         with self._lock:
             self._standing.clear()
             self._desks.pop(turn, None)
-            for scope in [s for s in self._desks if type(s) is bytes]:
-                del self._desks[scope]
+            for scope in list(self._desks):
+                if type(scope) is bytes:
+                    del self._desks[scope]
 
     def diverged(self, recorded: Call, asked: Call | None) -> Diverged:
         """The first difference between journal and code, in words."""

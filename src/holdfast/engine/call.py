@@ -1,6 +1,6 @@
 """A step: the recorded answer, or a new one that is recorded before it is returned."""
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from typing import Any, NoReturn
 
 import msgspec
@@ -162,11 +162,12 @@ def cut_off_again(
     raise session.stop(not_cut(session, call.scope, show(call.name, call.asked)))
 
 
-def nothing_new(here: Frame, call: Call) -> Generator[Wait, Any, None]:
+def nothing_new(here: Frame, call: Call) -> Iterable[Wait]:
     """In a section that another life left cut off nothing new is asked: wait for that again."""
     section = context.critical.get()
-    if section is not None and section.cut_s is not None:
-        yield from cut_off_again(here, call, section.cut_s)
+    if section is None or section.cut_s is None:
+        return ()  # As nearly always: no generator is made.
+    return cut_off_again(here, call, section.cut_s)
 
 
 def not_cut(session: Session, scope: Scope, what: str) -> Diverged:

@@ -137,15 +137,18 @@ class Shape:
         marks: list[tuple[str, bytes]] = []
         asked: list[Asked] = []
         for name, value in bound.items():
-            mark = self._mark(name, value, flats)
+            try:
+                mark = digest(value, flats=flats)
+            except NotStorable:
+                mark = self._mark_by_place(name, value)
             marks.append((name, mark))
             asked.append(Asked(name, _told(value), mark[:4]))
         return Question(self.name, _whole(marks), asked, bound)
 
-    def _mark(self, name: str, value: object, flats: Flats | None) -> bytes:
-        """The digest of an argument; what cannot be stored is named by its place in the state."""
+    def _mark_by_place(self, name: str, value: object) -> bytes:
+        """Refuse an argument that cannot be stored, named by its place in the state."""
         try:
-            return digest(value, path=f"{self.name}({name})", flats=flats)
+            return digest(value, path=f"{self.name}({name})")
         except NotStorable as refused:
             place = where(value)
             if name in OBJECTS:
@@ -179,7 +182,9 @@ def whole_digest(name: str, bound: Mapping[str, Any]) -> bytes:
 
 def _whole(marks: list[tuple[str, bytes]]) -> bytes:
     """The digest of a call, whatever the order of its arguments."""
-    whole = b"".join([name.encode() + b"=" + mark for name, mark in sorted(marks)])
+    whole = b""
+    for name, mark in sorted(marks):
+        whole += name.encode() + b"=" + mark
     return sha256(whole).digest()[:DIGEST_BYTES]
 
 

@@ -145,6 +145,7 @@ class Repair:
         self._refuse_held()
         with rebuild.alone(self.path, self._clock):
             with contextlib.closing(Salvage(self.path / FILE, self._packer)) as salvage:
+                salvage.take_tail(self._found.store_id)
                 if _fingerprint(salvage, self._found.keeps) != self._found.seal:
                     raise StoreChanged(str(self.path))
                 keeps = iter(self._found.keeps)
@@ -195,6 +196,7 @@ class _Assessor:
         self._salvage = salvage
         self._runs = {row.no: row for row in salvage.runs() if type(row.no) is int and row.no > 0}
         seals = _true_seals(opened.reader.seals, list(self._runs.values()))
+        salvage.take_tail(seals.store_id)
         self._chunks = Chunks(opened.objects, seals)
         self._reader = Reader(opened.records, seals, self._chunks)
         self._seals = seals
@@ -248,9 +250,8 @@ class _Assessor:
     def _strays(self, loose: set[int]) -> Iterator[str]:
         for no in sorted(loose):
             yield f"branch {no} and its rows: they belong to no run"
-        for id_ in self._missing:
-            if branch_of(id_) not in self._listed:
-                yield f"branch {branch_of(id_)}: it was acknowledged, and nothing of it is there"
+        for no in sorted({*map(branch_of, self._missing)} - self._there):
+            yield f"branch {no}: it was acknowledged, and nothing of it is there"
 
     def _owners(self) -> Iterator[int]:
         for row in self._listed.values():

@@ -76,10 +76,6 @@ OUTSIDE = -1
 """The scope of the code before the first loop."""
 
 
-def _ends(entry: Entry) -> bool:
-    return type(entry) is Streamed and entry.how == ENDED
-
-
 class Session:
     """A run being worked on. Threads and tasks of the run share it."""
 
@@ -158,7 +154,8 @@ class Session:
 
     def ask(self, question: Question, frame: "Frame") -> tuple[Call, Record | None]:
         """Which call this is, and what the journal holds of it."""
-        self.refuse_if_stopped()
+        if self.stopped is not None or self.is_over:
+            self.refuse_if_stopped()
         self._refuse()
         if frame.limit is not None:
             frame.limit.refuse_if_over()
@@ -217,7 +214,8 @@ class Session:
     ) -> tuple[int, int, Ticket]:
         """Queue `entry`, behind all that is pending and `before`; returns row id, index, ticket."""
         with self.lock:
-            self._refuse_if_over()
+            if self.is_over:
+                self._refuse_if_over()
             if self.streams:
                 self.spill()  # What the agent has read stands before what it does next.
             self._pending += [*before, entry] if before else [entry]
@@ -244,7 +242,8 @@ class Session:
         self.bytes_since_base += len(row.body)
         for index, each in enumerate(entries):
             kind = type(each)
-            self.steps += kind is Answer or kind is Happened or _ends(each)
+            is_end = isinstance(each, Streamed) and each.how == ENDED
+            self.steps += kind is Answer or kind is Happened or is_end
             if kind is Based or (kind in _CHANGES and each.delta):  # type: ignore[union-attr]  # only entries of `_CHANGES` get there, and each has a delta
                 self.state.locate((row.id, index))
         if is_outside(self.turn, entries):

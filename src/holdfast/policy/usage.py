@@ -44,6 +44,8 @@ def usage_of(answer: object) -> Usage | None:
     What the answer does not say stays None; a count is never made up. Tokens that went through a
     cache went in as well.
     """
+    if type(answer) is dict and _REPORT_NAMES.isdisjoint(answer):
+        return None  # Asked of every answer, and most say nothing.
     reported = _reported(answer)
     if reported is None:
         return None
@@ -71,8 +73,6 @@ def cached_of(answer: object) -> Cached:
 
 
 def _reported(answer: object) -> object:
-    if type(answer) is dict and _REPORT_NAMES.isdisjoint(answer):
-        return None  # Asked of every answer, and most say nothing.
     return next((each for name in _REPORTS if (each := _get(answer, name)) is not None), None)
 
 

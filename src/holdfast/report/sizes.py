@@ -12,7 +12,9 @@ from holdfast.errors import Damaged
 from holdfast.model.ids import row_id, seq_of
 from holdfast.model.journal import Entry
 from holdfast.store.backends.connection import connect, named
-from holdfast.store.backends.sqlite import FILE, STAGE
+from holdfast.store.backends.sqlite import FILE
+from holdfast.store.backends.tail import NAME as TAIL
+from holdfast.store.backends.wal import STAGE
 from holdfast.store.inside import references_of
 from holdfast.store.open import Opened
 from holdfast.store.reader import Run
@@ -62,6 +64,7 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True):
 def sizes(opened: Opened) -> Sizes:
     """Where the bytes of a store are."""
     file = opened.path / FILE
+    opened.records.settle()
     with named(file), contextlib.closing(connect(file, for_reading=True)) as link:
         link.execute("BEGIN")
         parts, runs = _database(link, opened)
@@ -81,21 +84,21 @@ def sizes(opened: Opened) -> Sizes:
 def _sorted(found: dict[Path, int], path: Path) -> tuple[list[int], ...]:
     """The sizes of the files of a store: the log's, large values, moved aside, and others."""
     log, chunks, aside, rest = [], [], [], []
+    # The index of an empty log is there because the store is open, and goes when it is closed.
+    names = (f"{FILE}-wal", f"{FILE}-shm") if found.get(path / f"{FILE}-wal") else ()
     for file, size in found.items():
         match file.relative_to(path).parts:
-            case (str(name),) if name in (f"{FILE}-wal", f"{FILE}-shm"):
+            case (str(name),) if name in (*names, TAIL):
                 log.append(size)
             case ("objects", _, _):
                 chunks.append(size)
             case (str(top), _, *_) if top in (LOST, STAGE):
                 aside.append(size)
-            case (str(name),) if name == FILE:
+            case (str(name),) if name.startswith(FILE):
                 pass
             case _:
                 rest.append(size)
-    # The index of an empty log is there because the store is open, and goes when it is closed.
-    is_empty = not found.get(path / f"{FILE}-wal")
-    return [] if is_empty else log, chunks, aside, rest
+    return log, chunks, aside, rest
 
 
 def _database(link: sqlite3.Connection, opened: Opened) -> tuple[list[Part], list[RunSize]]:
@@ -136,6 +139,7 @@ def _branches(opened: Opened, run: Run) -> list[int]:
 def added(opened: Opened, runs: Iterable[Run]) -> int:
     """The bytes that runs take: rows, packs, intents, and the large values that they name."""
     file, chunks, found = opened.path / FILE, set[bytes](), 0
+    opened.records.settle()
     with named(file), contextlib.closing(connect(file, for_reading=True)) as link:
         link.execute("BEGIN")
         for run in runs:

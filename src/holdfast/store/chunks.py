@@ -39,7 +39,8 @@ class Chunks:
 
     def __init__(self, objects: Objects, seals: Seals, *, with_patches: bool = False) -> None:
         self._objects, self._seals, self.with_patches = objects, seals, with_patches
-        self._unclaimed: dict[bytes, _Unclaimed] = {}
+        self.unclaimed: dict[bytes, _Unclaimed] = {}
+        """What was kept and no row has claimed yet, by name."""
         self._lock = threading.Lock()
         self._sound: set[bytes] = set()  # objects that were seen to be what they are named as
         self._renewing = threading.Lock()
@@ -97,7 +98,7 @@ class Chunks:
     def _hold(self, kept: Kept, data: bytes) -> None:
         name = self.name(kept.reference)
         with self._lock:
-            self._unclaimed[name] = kept.objects, data
+            self.unclaimed[name] = kept.objects, data
         self._store(kept.reference, name, kept.objects[name])
 
     def _store(self, reference: bytes, name: bytes, body: bytes) -> None:
@@ -142,18 +143,13 @@ class Chunks:
             objects[name] = body
         return objects
 
-    @property
-    def is_any_unclaimed(self) -> bool:
-        """Whether something was kept that no row has claimed yet."""
-        return bool(self._unclaimed)
-
     def claim(self, references: Iterable[bytes]) -> dict[bytes, bytes]:
         """Names and bytes of what was kept and is named by a row now, to go with its commit."""
         found: dict[bytes, bytes] = {}
         for reference in references:
             name = self.name(reference)
             with self._lock:
-                known = self._unclaimed.pop(name, None)
+                known = self.unclaimed.pop(name, None)
             if known is not None:
                 found |= known[0]
         return found
@@ -162,7 +158,7 @@ class Chunks:
         """What `keep` was given, without reading it while it is not claimed."""
         if not is_reference(data):
             return data
-        known = self._unclaimed.get(self.name(data))
+        known = self.unclaimed.get(self.name(data))
         return self.fetch(data) if known is None else known[1]
 
     def name(self, reference: bytes) -> bytes:

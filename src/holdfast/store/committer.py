@@ -89,37 +89,34 @@ class Committer:
             wake.acquire(timeout=0.05)
 
     def _drain(self) -> None:
-        self._is_led = True
-        try:
-            self._commit_queued()
-        finally:
-            self._is_led = False
-
-    def _commit_queued(self) -> None:
         # Writes stay queued until they are over: when Ctrl-C ends the thread that leads, the next
         # one finds them all, and what was written already is recognised when written again.
         queue = self._queue
-        while queue and queue[0].is_over:
-            queue.popleft()
-        count = len(queue)
-        if not count:
-            return
-        if count == 1:
-            batch, writes = [queue[0]], [queue[0].write]
-        else:
-            batch = [queue[n] for n in range(min(count, BATCH_MAX))]
-            writes = [ticket.write for ticket in batch]
+        self._is_led = True
         try:
-            results = self._records.commit(writes)
-        except Exception as error:  # noqa: BLE001 it rises where each write is waited for
-            for ticket in batch:
-                ticket.error = error
-        else:
-            for ticket, done in zip(batch, results, strict=True):
-                ticket.done = done
-        _settle(batch)
-        for _ in batch:
-            queue.popleft()
+            while queue and queue[0].is_over:
+                queue.popleft()
+            if not queue:
+                return
+            if len(queue) == 1:  # As it mostly is, and every answer waits for it.
+                batch = [queue[0]]
+                writes = [queue[0].write]
+            else:
+                batch = [queue[n] for n in range(min(len(queue), BATCH_MAX))]
+                writes = [ticket.write for ticket in batch]
+            try:
+                results = self._records.commit(writes)
+            except Exception as error:  # noqa: BLE001 it rises where each write is waited for
+                for ticket in batch:
+                    ticket.error = error
+            else:
+                for ticket, done in zip(batch, results, strict=True):
+                    ticket.done = done
+            _settle(batch)
+            for _ in batch:
+                queue.popleft()
+        finally:
+            self._is_led = False
 
     def _pass_on(self) -> None:
         """Somebody may have queued while we led: wake one to lead next."""

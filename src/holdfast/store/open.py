@@ -93,7 +93,7 @@ def open_store(
         try:
             seals = _seals(path, records, key)
             if must_be_whole:
-                _refuse_missing(path, records.missing())
+                _refuse_missing(path, records)
         except BaseException:
             records.close()
             raise
@@ -125,8 +125,9 @@ def _seals(path: Path, records: SqliteRecords, key: "KeyProvider | None") -> Sea
     return seals
 
 
-def _refuse_missing(path: Path, lost: list[int]) -> None:
-    if lost:
+def _refuse_missing(path: Path, records: SqliteRecords) -> None:
+    records.beside_database()
+    if lost := records.missing():
         raise Damaged(
             f"the store at {path}",
             f"{len(lost)} acknowledged rows are missing or changed, first {lost[0]:#x}",

@@ -55,7 +55,7 @@ class RunWriter:
     ) -> None:
         self.committer, self._seals = committer, seals
         self._marks = ledger or seals  # Of the run in whose ledger this one's effects are.
-        self.run = run
+        self.run, self._ledger = run, run.ledger
         self.base = -1
         self.bytes_aside = 0  # of large values that the rows since the newest base name
         self.life = -1
@@ -112,9 +112,10 @@ class RunWriter:
                 row=row,
                 run=None if body is None else self._changed(body),
                 intents=[self._marks.mark(intent) for intent in intents] if intents else (),
-                ledger=self.run.ledger,
+                ledger=self._ledger,
                 pack_from=self._pack_from(row, is_end=body is not None),
                 objects=objects,
+                is_sole=True,
             )
             self._id, self._mac = id_, row.mac
             return row, self.committer.submit(write)
@@ -212,7 +213,7 @@ class RunWriter:
 def claims(committer: Committer, entries: Sequence[Entry]) -> dict[bytes, bytes]:
     """The large values that these entries name and that were kept just now."""
     chunks = committer.chunks
-    if chunks is None or not chunks.is_any_unclaimed:
+    if chunks is None or not chunks.unclaimed:
         return {}
     named = [each for entry in entries for each in references_of(entry, chunks.recall)]
     return chunks.claim(named)

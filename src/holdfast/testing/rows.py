@@ -48,9 +48,18 @@ def append(
     run: RunRow | None = None,
     intents: Sequence[bytes] = (),
     pack_from: int = -1,
+    is_sole: bool = True,
 ) -> Append:
     """Add a row to run `no`."""
-    return Append(no=no, epoch=epoch, row=row, run=run, intents=intents, pack_from=pack_from)
+    return Append(
+        no=no,
+        epoch=epoch,
+        row=row,
+        run=run,
+        intents=intents,
+        pack_from=pack_from,
+        is_sole=is_sole,
+    )
 
 
 def grow(

@@ -12,9 +12,10 @@ import msgspec
 from holdfast.model.ids import Range
 from holdfast.model.journal import Based, Entry, LoopLeft, Resumed, Row
 from holdfast.model.run import Holder, RunBody
+from holdfast.store.backends import slots
 from holdfast.store.backends.base import Records
 from holdfast.store.backends.memory import MemoryObjects, MemoryRecords
-from holdfast.store.backends.sqlite import FILE
+from holdfast.store.backends.sqlite import FILE, SqliteRecords
 from holdfast.store.chain import Hashed
 from holdfast.store.chunks import Chunks
 from holdfast.store.committer import Committer
@@ -39,6 +40,11 @@ class Bench:
         for n in range(rows):
             add(writer, entry(n))
         return writer
+
+    def settle(self) -> None:
+        """Let the database hold all rows, for who changes it by hand."""
+        if isinstance(self.records, SqliteRecords):
+            self.records.settle()
 
     def find(self, run: str) -> Run:
         found = self.reader.find(run)
@@ -113,6 +119,14 @@ def tampering(directory: Path) -> Iterator[sqlite3.Connection]:
         yield link
     finally:
         link.close()
+
+
+def seed_of(directory: Path) -> int:
+    """What the records of a store's tail are checked with; nothing there is touched."""
+    file = f"file:{directory / FILE}?immutable=1"
+    with contextlib.closing(sqlite3.connect(file, uri=True)) as link:
+        [[store_id]] = link.execute("SELECT value FROM meta WHERE key='store_id'").fetchall()
+    return slots.seed(store_id)
 
 
 def noise(size: int) -> bytes:

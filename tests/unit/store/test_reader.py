@@ -184,6 +184,7 @@ def test_a_missing_row_is_named(small: Bench, tmp_path: Path, row: tuple[int, in
 
 def test_a_gap_in_the_middle_of_a_run_is_named(small: Bench, tmp_path: Path) -> None:
     small.start("c", rows=6)
+    small.settle()
     with tampering(tmp_path) as link:
         link.execute("DELETE FROM j WHERE id=?", (row_id(3, 3),))
 
@@ -261,6 +262,7 @@ def test_a_branch_that_is_named_but_gone_is_damage(small: Bench, tmp_path: Path)
 
 def test_a_branch_without_rows_is_damage(small: Bench, tmp_path: Path) -> None:
     run = small.find("b")
+    small.settle()
     with tampering(tmp_path) as link:
         link.execute("DELETE FROM j WHERE id >= ?", (row_id(2, 0),))
 
@@ -292,6 +294,7 @@ def test_chosen_rows_are_read_each_checked(small: Bench, tmp_path: Path) -> None
     assert read == sorted(set(read))
     assert wanted <= set(read)
     assert [] == list(small.reader.some([]))
+    small.settle()
     with tampering(tmp_path) as link:
         link.execute("UPDATE j SET body=x'00' WHERE id=?", (row_id(3, 290),))
     with pytest.raises(Damaged, match=f"{row_id(3, 290):#x}"):

@@ -294,6 +294,7 @@ def test_aged_rows_are_packed_and_read_as_before(tmp_path: Path, is_taken_up: bo
         assert small.reader.end(1) == row_id(1, 0) + len(small.line("a")) - 1
 
     assert reference.entries("a") == small.entries("a")
+    small.settle()
     with tampering(tmp_path) as link:
         packs = link.execute("SELECT first, id FROM pack ORDER BY id").fetchall()
         loose = [id_ for (id_,) in link.execute("SELECT id FROM j ORDER BY id")]

@@ -95,7 +95,8 @@ class Append(msgspec.Struct, frozen=True, kw_only=True):
     `pack_from` the rows from there to this one may be packed in the same commit. `objects` are
     large values that the row names and that were kept just now; as in every write, they are there
     when the commit is. `is_pruned`: the row stands for one whose content garbage collection removed
-    elsewhere, which is noted of its branch.
+    elsewhere, which is noted of its branch. `is_sole`: the writer promises that under this epoch
+    nobody else adds to the branch, so that a backend may know where it ends.
     """
 
     no: int
@@ -107,6 +108,7 @@ class Append(msgspec.Struct, frozen=True, kw_only=True):
     objects: Mapping[bytes, bytes] = {}
     ledger: int = 0
     is_pruned: bool = False
+    is_sole: bool = False
 
 
 class Grow(msgspec.Struct, frozen=True, kw_only=True):

@@ -16,6 +16,7 @@ from holdfast.store.backends.schema import (
     SEALED,
     SEALED_TABLES,
     TABLES,
+    TAIL,
     VALUES,
 )
 
@@ -93,7 +94,7 @@ def create(
         link.execute("INSERT INTO meta VALUES ('store_id', ?)", (store_id,))
         link.execute(
             "INSERT INTO meta VALUES ('incompat', ?), ('compat', ?)",
-            (f"{LEAVES} {PATCHES} {VALUES}".encode(), b""),
+            (f"{LEAVES} {PATCHES} {TAIL} {VALUES}".encode(), b""),
         )
         if key is not None:
             mark_sealed(link, key)
@@ -138,6 +139,11 @@ def holds_patches(link: sqlite3.Connection) -> bool:
     return PATCHES in _features(link)
 
 
+def holds_tail(link: sqlite3.Connection) -> bool:
+    """Whether the newest rows of the store may stand beside the database; in older ones none do."""
+    return TAIL in _features(link)
+
+
 def _features(link: sqlite3.Connection) -> set[str]:
     found = link.execute("SELECT value FROM meta WHERE key='incompat'").fetchone()
     value = found[0] if found else b""
@@ -154,7 +160,7 @@ def check(link: sqlite3.Connection, file: Path) -> bytes:
     # Compared as pairs, not by name: a trigger may bear the name of a table.
     found = {*link.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall()}
     features = _features(link) if ("meta", TABLES["meta"]) in found else set()
-    if unknown := features - {LEAVES, PATCHES, SEALED, VALUES}:
+    if unknown := features - {LEAVES, PATCHES, SEALED, TAIL, VALUES}:
         flags = ", ".join(sorted(unknown))
         raise NewerFormat(str(file.parent), f"{version} with {flags}", str(FORMAT))
     wanted = TABLES | SEALED_TABLES if SEALED in features else TABLES

@@ -28,7 +28,7 @@ class HeadNote:
     def __init__(self, path: Path) -> None:
         self._path = path
         try:
-            self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            self.fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise unwritable(path.parent, error) from error
 
@@ -37,7 +37,7 @@ class HeadNote:
         plain = _NOTED.pack(row, mac)
         slot = branch_of(row) % SLOTS * _SLOT_BYTES
         try:
-            os.pwrite(self._fd, plain + zlib.crc32(plain).to_bytes(4, "big"), slot)
+            os.pwrite(self.fd, plain + zlib.crc32(plain).to_bytes(4, "big"), slot)
         except OSError as error:
             raise unwritable(self._path.parent, error) from error
 
@@ -47,17 +47,17 @@ class HeadNote:
         slots = [branch_of(row) % SLOTS for row, _ in self.read() if branch_of(row) in gone]
         try:
             for slot in slots:
-                os.pwrite(self._fd, bytes(_SLOT.size), slot * _SLOT_BYTES)
+                os.pwrite(self.fd, bytes(_SLOT.size), slot * _SLOT_BYTES)
             # Flushed: after a power cut the note would speak of rows that are gone on purpose.
             failpoint.reach("heads.forgetting")
-            os.fsync(self._fd)
+            os.fsync(self.fd)
             failpoint.reach("heads.forgotten")
         except OSError as error:
             raise unwritable(self._path.parent, error) from error
 
     def read(self) -> Iterator[tuple[int, bytes]]:
         """The noted rows; a slot that was torn or never written says nothing."""
-        data = os.pread(self._fd, SLOTS * _SLOT_BYTES, 0)
+        data = os.pread(self.fd, SLOTS * _SLOT_BYTES, 0)
         for slot in range(0, len(data), _SLOT_BYTES):
             part = data[slot : slot + _SLOT.size]
             if len(part) == _SLOT.size:
@@ -67,7 +67,7 @@ class HeadNote:
 
     def close(self) -> None:
         """Flush the note and close it."""
-        fd, self._fd = self._fd, -1
+        fd, self.fd = self.fd, -1
         if fd >= 0:
             failpoint.reach("heads.flushing")
             os.fsync(fd)
@@ -76,6 +76,6 @@ class HeadNote:
 
     def abandon(self) -> None:
         """Close without a flush: in a forked child the note is the parent's."""
-        fd, self._fd = self._fd, -1
+        fd, self.fd = self.fd, -1
         if fd >= 0:
             os.close(fd)

@@ -37,23 +37,27 @@ class CommitLock:
 
     def __init__(self, path: Path, clock: Clock, wait_s_max: float = COMMIT_WAIT_S_MAX) -> None:
         self._path, self._clock, self._wait_s_max = path, clock, wait_s_max
-        self._fd = _open(path)
+        self.fd = _open(path)
         try:
-            self._bell = Bell(self._fd, clock)
+            self._bell = Bell(self.fd, clock)
         except OSError as error:
-            os.close(self._fd)
+            os.close(self.fd)
             raise unwritable(path.parent, error) from error
 
     def take(self) -> None:
         """Take the lock; `StoreBusy` when another process keeps it for too long."""
         try:
-            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(self.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             self._wait()
 
     def give(self) -> None:
         """Give the lock back, and wake who waits for it."""
-        fcntl.flock(self._fd, fcntl.LOCK_UN)
+        fcntl.flock(self.fd, fcntl.LOCK_UN)
+        self.ring()
+
+    def ring(self) -> None:
+        """Wake who waits for the lock that was given back."""
         self._bell.ring()
 
     @contextlib.contextmanager
@@ -72,7 +76,7 @@ class CommitLock:
             # Listen first, then look: who gives the lock back in between rings for us.
             heard = self._bell.listen()
             try:
-                return fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return fcntl.flock(self.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 self._bell.wait(heard, LOOK_S)
                 waited = self._clock.monotonic() - began
@@ -81,15 +85,16 @@ class CommitLock:
     def count(self, more: int) -> int:
         """Add to a number that all processes of the store share; only while the lock is held."""
         try:
-            total = int.from_bytes(os.pread(self._fd, 8, 0), "big") + more
-            os.pwrite(self._fd, total.to_bytes(8, "big"), 0)
+            # After a power cut anything may stand there: it goes round, as on a clock.
+            total = (int.from_bytes(os.pread(self.fd, 8, 0), "big") + more) % (1 << 64)
+            os.pwrite(self.fd, total.to_bytes(8, "big"), 0)
         except OSError as error:
             raise unwritable(self._path.parent, error) from error
         return total
 
     def close(self) -> None:
         """Close the descriptor; in a forked child this leaves the parent's lock alone."""
-        fd, self._fd = self._fd, -1
+        fd, self.fd = self.fd, -1
         if fd >= 0:
             self._bell.close()
             os.close(fd)

@@ -7,7 +7,9 @@ transaction, after it was read back; whoever reads rows does not see the differe
 
 import contextlib
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 import msgspec
@@ -41,8 +43,13 @@ _decode = msgspec.msgpack.Decoder(list[_Packed]).decode
 class Around:
     """Where a pack stands, looked up when a packer asks."""
 
-    def __init__(self, link: sqlite3.Connection, first: int) -> None:
-        self._link, self._first = link, first
+    def __init__(
+        self,
+        link: sqlite3.Connection,
+        first: int,
+        beside: Mapping[int, JournalRow] = MappingProxyType({}),
+    ) -> None:
+        self._link, self._first, self._beside = link, first, beside
 
     def run(self) -> int:
         """The number of the run whose rows they are."""
@@ -58,6 +65,8 @@ class Around:
 
         `end` says which hash is the last in the body of a pack.
         """
+        if (row := self._beside.get(self._first - 1)) is not None:
+            return row.mac
         asked = (self._first - 1,)
         if found := self._link.execute("SELECT mac FROM j WHERE id=?", asked).fetchone():
             return bytes(found[0])
@@ -165,17 +174,32 @@ class Ready(NamedTuple):
     rows: list[JournalRow]
     body: bytes
 
+    @property
+    def inner(self) -> list[int]:
+        """The rows that need not stand loose before the pack is written: all but the last two.
+
+        The last one is told to be the next by the one before it.
+        """
+        return [row.id for row in self.rows[:-2]]
+
 
 def ready(
-    link: sqlite3.Connection, packer: Packer, first: int, last: int, new: JournalRow | None = None
+    link: sqlite3.Connection,
+    packer: Packer,
+    first: int,
+    last: int,
+    new: JournalRow | None = None,
+    *,
+    beside: Mapping[int, JournalRow] = MappingProxyType({}),
 ) -> Ready:
     """A pack of the rows from `first` to `last`, or of those before it and a `new` one.
 
-    Made before a commit begins, it keeps nobody else from committing meanwhile.
+    Some may stand `beside` the database. Made before a commit begins, it keeps nobody else from
+    committing meanwhile.
     """
-    found = read_rows(link, first, last if new is None else new.id - 1)
+    found = loose(link, first, last if new is None else new.id - 1, beside)
     rows = _without_gap(found if new is None else [*found, new])
-    around = Around(link, rows[0].id)
+    around = Around(link, rows[0].id, beside)
     kept = packer.open(rows, around)
     body = packer.pack(kept, around)
     if kept != packer.unpack(rows[0].id, last, body, around):  # No `assert`: -O drops those.
@@ -184,17 +208,25 @@ def ready(
 
 
 def write(
-    link: sqlite3.Connection, packer: Packer, first: int, last: int, made: Ready | None = None
-) -> None:
-    """Inside a transaction: put the rows from `first` to `last` into a pack.
+    link: sqlite3.Connection,
+    packer: Packer,
+    first: int,
+    last: int,
+    made: Ready | None = None,
+    *,
+    beside: Mapping[int, JournalRow] = MappingProxyType({}),
+) -> set[int]:
+    """Inside a transaction: put the rows from `first` to `last` into a pack; says which it holds.
 
     One that is `made` already is taken if the rows are still those that it was made of.
     """
     known = link.execute("SELECT 1 FROM pack WHERE id=?", (last,)).fetchone()
+    held = set[int]()
     if known is None:
-        if made is None or made.rows != _without_gap(read_rows(link, first, last)):
-            made = ready(link, packer, first, last)
+        if made is None or made.rows != _without_gap(loose(link, first, last, beside)):
+            made = ready(link, packer, first, last, beside=beside)
         first = made.rows[0].id
+        held.update(range(first, last + 1))
         failpoint.reach("pack.writing")
         link.execute("INSERT INTO pack VALUES (?,?,?)", (last, first, made.body))
         found = link.execute("SELECT body FROM pack WHERE id=?", (last,)).fetchone()
@@ -202,6 +234,13 @@ def write(
             raise _unlike(last)
         failpoint.reach("pack.written")
     link.execute("DELETE FROM j WHERE id BETWEEN ? AND ?", (first, last))
+    return held
+
+
+def insert(link: sqlite3.Connection, rows: Iterable[JournalRow]) -> None:
+    """Let rows stand loose."""
+    for row in rows:
+        link.execute("INSERT INTO j VALUES (?,?,?)", (row.id, row.mac, row.body))
 
 
 def _unlike(last: int) -> Damaged:
@@ -214,6 +253,18 @@ def read_rows(link: sqlite3.Connection, first: int, last: int) -> list[JournalRo
         "SELECT id, mac, body FROM j WHERE id BETWEEN ? AND ? ORDER BY id", (first, last)
     ).fetchall()
     return [JournalRow(id=id_, mac=mac, body=body) for id_, mac, body in found]
+
+
+def loose(
+    link: sqlite3.Connection, first: int, last: int, beside: Mapping[int, JournalRow]
+) -> list[JournalRow]:
+    """The unpacked rows from `first` to `last`, in order, with those `beside` the database."""
+    found = read_rows(link, first, last)
+    more = [row for id_, row in beside.items() if first <= id_ <= last]
+    if not more:
+        return found
+    both = {row.id: row for row in chain(found, more)}
+    return [both[id_] for id_ in sorted(both)]
 
 
 def end(link: sqlite3.Connection, branch: int) -> int:

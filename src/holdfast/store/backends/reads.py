@@ -1,20 +1,24 @@
-"""Rows read from the database file: the reading half of `SqliteRecords`."""
+"""Rows read from the database file and the tail beside it: the reading half of `SqliteRecords`.
+
+The tail is read first: a row that the database takes in meanwhile is found twice, not never.
+"""
 
 import contextlib
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import chain
 from pathlib import Path
 
 from holdfast.errors import Damaged, StoreError
-from holdfast.model.ids import row_id
+from holdfast.model.ids import branch_of, row_id
 from holdfast.store.backends import catalog, packs, schema
 from holdfast.store.backends.base import Beside, BranchRow, JournalRow, RunRow
 from holdfast.store.backends.connection import FOREIGN, translate
 from holdfast.store.backends.heads import HeadNote
 from holdfast.store.backends.packs import Packer, Packs
 from holdfast.store.backends.rows import branch_row, journal_row, run_row
+from holdfast.store.backends.tail import Tail
 
 
 class SqliteReads:
@@ -27,6 +31,7 @@ class SqliteReads:
     packer: Packer
     _packs: Packs
     heads: HeadNote
+    _tail: Tail
     _fault: StoreError | None
     _is_catalog_sound = False
 
@@ -90,7 +95,7 @@ class SqliteReads:
         """The journal rows with ids from `first` to `last`, in order."""
         with self._link() as link:
             # Unpacked rows first: a row that is packed in between is then found twice, not never.
-            loose = packs.read_rows(link, first, last)
+            loose = packs.loose(link, first, last, self._tail.rows())
             if len(loose) == last - first + 1:
                 return loose
             packed = list(self._packs.rows(link, first, last))
@@ -117,18 +122,22 @@ class SqliteReads:
         """The newest journal row of a branch."""
         first, end = _all(branch)
         with self._link() as link:
+            beside = self._beside(branch)
             found = link.execute(
                 "SELECT id, mac, body FROM j WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1",
                 (first, end),
             ).fetchone()
             loose = journal_row(found) if found else None
+            if beside and (loose is None or loose.id < beside[-1].id):
+                loose = beside[-1]
             # In a damaged file a row may lie loose before packed ones; it is not the newest.
             return self._packs.last(link, loose.id + 1 if loose else first, end) or loose
 
     def end(self, branch: int) -> int:
         """The id of the newest row of a branch, known without opening any row."""
         with self._link() as link:
-            return packs.end(link, branch)
+            beside = self._beside(branch)
+            return max([packs.end(link, branch), *(row.id for row in beside)])
 
     def next_row(self, first: int, last: int) -> int:
         """Where the next row, or pack of rows, begins from `first` on; behind `last` if none does.
@@ -137,7 +146,8 @@ class SqliteReads:
         """
         with self._link() as link:
             asked = {"first": first, "last": last}
-            found = [
+            found = [id_ for id_ in self._tail.rows() if first <= id_ <= last]
+            found += [
                 link.execute(
                     "SELECT min(id) FROM j WHERE id BETWEEN :first AND :last", asked
                 ).fetchone()[0],
@@ -152,12 +162,25 @@ class SqliteReads:
     def tail(self, branch: int) -> tuple[int, int]:
         """The id of the first row of a branch that is not packed, and their bytes."""
         with self._link() as link:
-            found = link.execute(
+            beside = self._beside(branch)
+            first, size = link.execute(
                 "SELECT coalesce(min(id), -1), coalesce(sum(length(body)), 0) FROM j "
                 "WHERE id BETWEEN ? AND ?",
                 _all(branch),
             ).fetchone()
-        return found[0], found[1]
+        if beside:
+            first = beside[0].id if first < 0 else min(first, beside[0].id)
+        return first, size + sum(len(row.body) for row in beside)
+
+    def beside_database(self) -> Mapping[int, JournalRow]:
+        """The rows that stand in the tail, by their ids; `Damaged` if it cannot be read whole."""
+        self._tail.refuse_damaged()
+        return self._tail.rows()
+
+    def _beside(self, branch: int) -> list[JournalRow]:
+        """The rows of a branch that stand in the tail, in order."""
+        rows = self._tail.rows()
+        return [rows[id_] for id_ in sorted(rows) if branch_of(id_) == branch] if rows else []
 
     def intended(self, run: int, intent: bytes) -> list[int]:
         """Ids of the rows of a run that record this intent."""
@@ -178,11 +201,24 @@ class SqliteReads:
         self.packer, self._packs = packer, Packs(packer)
 
     def missing(self) -> list[int]:
-        """Acknowledged rows that the database does not hold as they were acknowledged."""
+        """Acknowledged rows that the store does not hold as they were acknowledged."""
         gone = [(row, mac) for row, mac in self.heads.read() if not self._holds(row, mac)]
         # A run that was removed since the note was read: what removes it first leaves the note.
         noted = set(self.heads.read()) if gone else set()
-        return [row for row, mac in gone if (row, mac) in noted]
+        return [row for row, mac in gone if (row, mac) in noted] + self._missing_before_tail()
+
+    def _missing_before_tail(self) -> list[int]:
+        """Rows that must stand before those of the tail, and that the log has lost."""
+        firsts: dict[int, int] = {}
+        for id_ in sorted(self._tail.rows()):
+            firsts.setdefault(branch_of(id_), id_)
+        gone: list[int] = []
+        for branch, first in firsts.items():
+            with contextlib.suppress(Damaged), self._link() as link:
+                if packs.end(link, branch) < first - 1:
+                    gone.append(first - 1)
+        standing = self._tail.rows() if gone else {}  # A run that was removed since has none.
+        return [id_ for id_ in gone if id_ + 1 in standing]
 
     def _holds(self, row: int, mac: bytes) -> bool:
         with contextlib.suppress(Damaged):

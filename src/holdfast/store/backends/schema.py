@@ -31,6 +31,8 @@ LEAVES = "leaves"
 """The *incompat* feature of a store whose saves may name leaves that stand elsewhere."""
 PATCHES = "patches"
 """The *incompat* feature of a store whose large values may be patches on others."""
+TAIL = "tail"
+"""The *incompat* feature of a store whose newest rows may stand in a file beside the database."""
 SEALED = "sealed"
 """The *incompat* feature of a store that is encrypted."""
 SEALED_TABLES = {"key": "CREATE TABLE key (no INTEGER PRIMARY KEY, body BLOB NOT NULL)"}

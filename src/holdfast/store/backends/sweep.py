@@ -1,6 +1,7 @@
 """What is taken out of the database: a run with all that is its own, or what rows of it held."""
 
 import sqlite3
+import zlib
 from collections.abc import Callable, Container, Mapping, Sequence
 from itertools import chain
 
@@ -14,6 +15,29 @@ from holdfast.store.backends.packs import Around, Packer
 
 FLOOR = "floor"
 """The key in `meta` of the highest numbers of run and branch that were ever removed."""
+
+TAIL = "tail"
+"""The key in `meta` of the generation of the tail whose rows the database has not taken in."""
+
+
+def generation(link: sqlite3.Connection) -> int:
+    """The generation of the tail that counts now; -1 where that is not what was written."""
+    value = noted(link, TAIL)
+    if value is None:
+        return 0
+    number = value[:8]
+    return int.from_bytes(number, "big") if value == _checked(number) else -1
+
+
+def begin_generation(link: sqlite3.Connection, number: int) -> None:
+    """Inside a transaction that takes in all rows of the tail: the next generation begins."""
+    row = (TAIL, _checked(number.to_bytes(8, "big")))
+    link.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", row)
+
+
+def _checked(number: bytes) -> bytes:
+    """A number that is known to be what was written: a wrong one would hide rows."""
+    return number + zlib.crc32(number).to_bytes(4, "big")
 
 
 def pruned_key(branch: int) -> str:

@@ -18,14 +18,17 @@ from holdfast.clock import Clock
 from holdfast.errors import StoreBusy
 from holdfast.model.ids import branch_of, row_id, seq_of
 from holdfast.model.run import RunBody
-from holdfast.store.backends import packs, schema
+from holdfast.store.backends import packs, schema, slots, sweep
 from holdfast.store.backends.base import BranchRow, JournalRow, RunRow
 from holdfast.store.backends.connection import connect, create, named, transaction
 from holdfast.store.backends.fs import RealFs
 from holdfast.store.backends.heads import HeadNote
 from holdfast.store.backends.locks import CommitLock
 from holdfast.store.backends.packs import Packer
-from holdfast.store.backends.sqlite import FILE, STAGE
+from holdfast.store.backends.sqlite import FILE
+from holdfast.store.backends.tail import NAME as TAIL
+from holdfast.store.backends.tail import read_tail
+from holdfast.store.backends.wal import STAGE
 from holdfast.store.repair.salvage import Salvage
 
 LOST = "lost"
@@ -92,6 +95,10 @@ def stage(path: Path, store_id: bytes, keeps: Iterator[Keep], salvage: Salvage) 
             for table, rows in salvage.others():
                 _copy(link, table, rows)
             link.execute("UPDATE meta SET value=? WHERE key='store_id'", (store_id,))
+            if salvage.generation is not None:
+                sweep.begin_generation(
+                    link, salvage.generation + 1
+                )  # It holds all rows of the tail.
             for keep in keeps:
                 _write(link, keep, salvage)
         failpoint.reach("repair.written")
@@ -144,8 +151,7 @@ def is_unsettled(path: Path) -> bool:
 def settle(path: Path, clock: Clock, packer: Packer) -> None:
     """Finish such an exchange."""
     with alone(path, clock):
-        note(path, packer)
-        shutil.rmtree(path / STAGE, ignore_errors=True)
+        _finish(path, packer)
 
 
 def exchange(path: Path, into: Path, bad: list[Path], packer: Packer) -> None:
@@ -155,6 +161,9 @@ def exchange(path: Path, into: Path, bad: list[Path], packer: Packer) -> None:
     fs.make_directory(into)
     for name in (FILE, HEADS):
         _link(path / name, into / name)
+    if tail := read_tail(path / TAIL):
+        # A copy: whoever opens the store before we are done writes into that same file.
+        fs.write_new(into / TAIL, tail)
     fs.flush_directory(into)
     for file in bad:
         if file.exists():
@@ -171,8 +180,23 @@ def exchange(path: Path, into: Path, bad: list[Path], packer: Packer) -> None:
     os.replace(path / STAGE / FILE, path / FILE)  # noqa: PTH105 the name says that it replaces
     failpoint.reach("repair.exchanged")
     fs.flush_directory(path)
+    _finish(path, packer)
+
+
+def _finish(path: Path, packer: Packer) -> None:
+    """The new database stands: nothing beside it is of the old one any more."""
     note(path, packer)
+    if not _is_in_use(path):
+        RealFs().remove(path / TAIL)
     shutil.rmtree(path / STAGE, ignore_errors=True)
+
+
+def _is_in_use(path: Path) -> bool:
+    """Whether rows stand in the tail since the new database does: somebody went on meanwhile."""
+    file, data = path / FILE, read_tail(path / TAIL)
+    with named(file), contextlib.closing(connect(file, for_reading=True)) as link:
+        seed = slots.seed(sweep.noted(link, "store_id") or b"")
+        return slots.newest(data, seed) >= max(sweep.generation(link), 0)
 
 
 def _link(file: Path, into: Path) -> None:

@@ -1,4 +1,4 @@
-"""Whatever can still be read of a damaged database, row by row; nothing is believed yet."""
+"""Whatever can still be read of a damaged store, row by row; nothing is believed yet."""
 
 import contextlib
 import sqlite3
@@ -7,13 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.errors import Damaged
-from holdfast.model.ids import row_id
-from holdfast.store.backends import packs
+from holdfast.model.ids import branch_of, row_id
+from holdfast.store.backends import packs, slots, sweep
 from holdfast.store.backends.base import BranchRow, JournalRow, RunRow
-from holdfast.store.backends.connection import connect, is_sealed, named
+from holdfast.store.backends.connection import connect, holds_tail, is_sealed, named
 from holdfast.store.backends.packs import Around, Packer
 from holdfast.store.backends.rows import branch_row, run_row
 from holdfast.store.backends.schema import SEALED_TABLES, TABLES
+from holdfast.store.backends.tail import NAME as TAIL
+from holdfast.store.backends.tail import read_tail
 
 KEYED_MAX = 1 << 62
 PROBES_MAX = 4096
@@ -27,7 +29,11 @@ Row = tuple[Any, ...]
 
 
 class Salvage:
-    """Reads around pages that SQLite cannot read. `is_torn` once there were any."""
+    """Reads around pages that SQLite cannot read. `is_torn` once there were any.
+
+    `generation` is the one of the tail whose rows may stand nowhere else; None of a store without
+    a tail, or as long as nobody asked for it.
+    """
 
     def __init__(self, file: Path, packer: Packer) -> None:
         with named(file):
@@ -35,6 +41,19 @@ class Salvage:
             self.is_sealed = is_sealed(self._link)
         self.packer = packer
         self.is_torn = False
+        self.generation: int | None = None
+        self._tail = file.with_name(TAIL)
+        self._beside: dict[int, JournalRow] = {}
+
+    def take_tail(self, store_id: bytes) -> None:
+        """Read the rows that stand beside the database of the store with that id."""
+        if holds_tail(self._link):
+            seed, data = slots.seed(store_id), read_tail(self._tail)
+            told = -1
+            with contextlib.suppress(*UNREADABLE):
+                told = sweep.generation(self._link)
+            self.generation = max(told, slots.newest(data, seed))
+            self._beside = {row.id: row for row in slots.read(data, seed, self.generation).rows}
 
     def close(self) -> None:
         """Let go of the file."""
@@ -53,7 +72,7 @@ class Salvage:
     def rooted(self) -> list[int]:
         """Numbers of branches that have rows, whether or not they are listed."""
         ids = (*self._around("id", "j", 0, KEYED_MAX), *self._around("id", "pack", 0, KEYED_MAX))
-        return sorted({id_ >> 32 for id_ in ids})
+        return sorted({id_ >> 32 for id_ in (*ids, *self._beside)})
 
     def rows(self, branch: int) -> dict[int, JournalRow]:
         """The rows of a branch by their ids, loose or out of packs that can be opened."""
@@ -77,7 +96,7 @@ class Salvage:
         }
 
     def _of_branch(self, branch: int) -> tuple[dict[int, Row], dict[int, Row]]:
-        """The packs of a branch and its loose rows, by their ids."""
+        """The packs of a branch and its loose rows, those of the tail among them, by their ids."""
         first, last = row_id(branch, 0), row_id(branch + 1, 0) - 1
         was_torn, self.is_torn = self.is_torn, False
         packed = self._around("id, first, body", "pack", first, last)
@@ -85,6 +104,9 @@ class Salvage:
         if self.is_torn:
             self._probe(first, packed, loose)
         self.is_torn |= was_torn
+        for id_, row in self._beside.items():
+            if first <= id_ <= last:
+                loose.setdefault(id_, (id_, row.mac, row.body))
         return packed, loose
 
     def _is_sound(self, last: int, first: int, body: bytes) -> bool:
@@ -96,8 +118,9 @@ class Salvage:
 
     def end(self, branch: int) -> int:
         """The id of the newest row of a branch; -2 where that cannot be read."""
+        beside = (id_ for id_ in self._beside if branch_of(id_) == branch)
         with contextlib.suppress(*UNREADABLE, Damaged):
-            return packs.end(self._link, branch)
+            return max([packs.end(self._link, branch), *beside])
         return -2
 
     def _probe(self, first: int, packed: dict[int, Row], loose: dict[int, Row]) -> None:

@@ -167,13 +167,19 @@ class _Verification:
         with self._finding("head note"):
             for row in self._records.missing():
                 self._find(f"journal row {row:#x}", "it was acknowledged and is missing or changed")
+        with self._finding("tail of the journal"):
+            beside = self._records.beside_database()
+            self._total = len(beside)
+            for no in sorted({branch_of(id_) for id_ in beside}):
+                if self._records.branch(no) is None:
+                    self._find(f"rows of no branch, number {no:#x}", "nothing leads to it")
         file = self._path / FILE
         with (
             self._finding("database"),
             named(file),
             contextlib.closing(connect(file, for_reading=True)) as link,
         ):
-            self._total = link.execute(_COUNT).fetchone()[0]
+            self._total += link.execute(_COUNT).fetchone()[0]
             for what, sql in _STRAYS.items():
                 for (number,) in link.execute(sql).fetchmany(PAGE):
                     self._find(f"{what}, number {number:#x}", "nothing leads to it")

@@ -31,6 +31,16 @@ def test_the_commit_lock_is_held_by_one_at_a_time(tmp_path: Path) -> None:
     two.close()
 
 
+def test_whatever_a_power_cut_left_of_the_shared_number_is_counted_on(tmp_path: Path) -> None:
+    (tmp_path / "lock").write_bytes(b"\xff" * 64)
+    lock = CommitLock(tmp_path / "lock", ManualClock())
+
+    with lock.held():
+        assert 8 == lock.count(9)
+        assert 0 == lock.count(-8)
+    lock.close()
+
+
 def test_who_waits_gets_the_commit_lock_as_soon_as_it_is_free(tmp_path: Path) -> None:
     clock = ManualClock()
     one, two = CommitLock(tmp_path / "lock", clock), CommitLock(tmp_path / "lock", clock)

@@ -13,7 +13,8 @@ from holdfast.clock import SystemClock
 from holdfast.errors import Damaged, StoreBusy, StoreClosed, StoreError, StoreUnwritable
 from holdfast.model.ids import row_id
 from holdfast.store.backends.locks import CommitLock
-from holdfast.store.backends.sqlite import FILE, WAL_PAGES, SqliteRecords
+from holdfast.store.backends.sqlite import FILE, SqliteRecords
+from holdfast.store.backends.wal import WAL_PAGES
 from holdfast.testing.fakes import ManualClock
 from holdfast.testing.rows import append, create, everything, journal_row, there
 from tests.unit.store.builders import noise, tampering
@@ -284,6 +285,7 @@ def test_on_a_full_disk_nothing_more_is_acknowledged_and_a_revived_store_goes_on
     records: SqliteRecords,
 ) -> None:
     before = everything(records)
+    records.settle()
     records._writer.execute("PRAGMA max_page_count=1")  # noqa: SLF001 -- as a full disk would say
     with pytest.raises(StoreUnwritable, match="the disk is full") as caught:
         records.commit([append(1, journal_row(1, 6, noise(100_000)))])
@@ -302,6 +304,7 @@ def test_on_a_full_disk_nothing_more_is_acknowledged_and_a_revived_store_goes_on
 
 
 def test_a_store_that_failed_can_be_closed(records: SqliteRecords) -> None:
+    records.settle()
     records._writer.execute("PRAGMA max_page_count=1")  # noqa: SLF001 -- as a full disk would say
     with pytest.raises(StoreUnwritable):
         records.commit([append(1, journal_row(1, 6, noise(100_000)))])
@@ -327,6 +330,7 @@ def test_damage_found_by_a_commit_is_not_revived(records: SqliteRecords) -> None
         def close(self) -> None:
             writer.close()
 
+    records.settle()
     writer = records._writer  # noqa: SLF001 -- there is no other way to it
     records._writer = Corrupt()  # type: ignore[assignment]  # noqa: SLF001
     with pytest.raises(Damaged, match="malformed"):

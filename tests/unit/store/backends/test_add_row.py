@@ -1,0 +1,177 @@
+"""A row that C adds to the tail: the same bytes as Python writes, and what it leaves to Python."""
+
+import errno
+import fcntl
+import os
+import random
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holdfast import failpoint, native
+from holdfast.clock import SystemClock
+from holdfast.errors import StoreUnwritable
+from holdfast.model.ids import row_id
+from holdfast.store.backends import tail
+from holdfast.store.backends.base import JournalRow
+from holdfast.store.backends.sqlite import SqliteRecords
+from holdfast.testing.rows import append, create, journal_row, there
+
+pytestmark = pytest.mark.skipif(not native.is_compiled, reason="there was no C compiler")
+
+FILES = (tail.NAME, "heads", "lock")
+
+
+@pytest.fixture
+def records(tmp_path: Path) -> Iterator[SqliteRecords]:
+    """A store with run 1 and two rows after its first, the second in the tail."""
+    records = SqliteRecords(tmp_path, SystemClock())
+    records.commit([create(b"a")])
+    for n in (1, 2):
+        records.commit([append(1, journal_row(1, n))])
+    yield records
+    records.close()
+
+
+def rows(seed: int) -> list[JournalRow]:
+    """Rows with hashes and bodies of many lengths, as seals make them too."""
+    chance = random.Random(seed)  # noqa: S311 a seed
+    return [
+        JournalRow(
+            id=row_id(1, n),
+            mac=chance.randbytes(chance.choice([16, 32])),
+            body=chance.randbytes(chance.choice([1, 7, 100, 4000, 4059, 4060, 9000])),
+        )
+        for n in range(1, 12)
+    ]
+
+
+def written(place: Path, seed: int) -> dict[str, bytes]:
+    """The files of a store to which these rows were added one by one."""
+    place.mkdir()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(secrets, "token_bytes", bytes)
+        records = SqliteRecords(place, SystemClock())
+    records.commit([create(b"a")])
+    for row in rows(seed):
+        assert [row.id] == records.commit([append(1, row)])
+    found = {name: (place / name).read_bytes() for name in FILES}
+    records.close()
+    return found
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 2**64))
+def test_the_files_are_the_same(seed: int, tmp_path_factory: pytest.TempPathFactory) -> None:
+    place = tmp_path_factory.mktemp("both")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(native, "add_row", None)
+        in_python = written(place / "python", seed)
+
+    assert in_python == written(place / "c", seed)
+
+
+def test_a_usual_row_is_added_in_c(records: SqliteRecords, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the test above would compare Python with itself."""
+    monkeypatch.delattr(tail.Tail, "append")
+    monkeypatch.delattr(SqliteRecords, "_commit_rows")
+
+    assert [row_id(1, 3)] == records.commit([append(1, journal_row(1, 3))])
+    assert row_id(1, 3) == there(records.last(1)).id
+
+
+@pytest.mark.usefixtures("_listening")
+def test_who_listens_at_crash_points_has_rows_added_in_python(
+    records: SqliteRecords, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(native, "add_row", lambda *_: pytest.fail("it was added in C"))
+
+    assert [row_id(1, 3)] == records.commit([append(1, journal_row(1, 3))])
+
+
+@pytest.fixture
+def _listening() -> Iterator[None]:
+    failpoint.listen(lambda _: None)
+    yield
+    failpoint.disarm()
+
+
+def ask(records: SqliteRecords, **changed: object) -> int:
+    """Ask C to add row 3 as the store would, but for what is changed."""
+    own, lock, heads = records._tail, records._lock, records.heads  # noqa: SLF001 -- no other way
+    row = journal_row(1, 3)
+    asked: dict[str, object] = {
+        "files": (lock.fd, own.fd, heads.fd),
+        "words": own.words,
+        "room": own.room,
+        "fence": own.fence,
+        "seed": own._seed,  # noqa: SLF001 -- no other way
+        "id": row.id,
+        "mac": row.mac,
+        "body": row.body,
+    }
+    assert native.add_row is not None
+    return native.add_row(*(asked | changed).values())  # type: ignore[arg-type]  # as named above
+
+
+def test_what_is_no_matter_of_course_is_left_to_python(
+    records: SqliteRecords, tmp_path: Path
+) -> None:
+    words = records._tail.words  # noqa: SLF001 -- there is no other way to it
+    before = {name: (tmp_path / name).read_bytes() for name in FILES}
+
+    assert 0 == ask(records, fence=words[5] + 1)
+    assert 0 == ask(records, room=words[4] + 10)
+    assert 0 == ask(records, body=bytes(10**6))
+    assert 0 == ask(records, mac=bytes(256))
+    for place in (2, 6):
+        words[place] = 1
+        assert 0 == ask(records)
+        words[place] = 0
+    with (tmp_path / "lock").open() as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        assert 0 == ask(records)
+
+    assert before == {name: (tmp_path / name).read_bytes() for name in FILES}
+    assert 1 == ask(records)
+
+
+def test_who_waits_for_the_lock_is_to_be_woken(records: SqliteRecords) -> None:
+    records._lock._bell.listen()  # noqa: SLF001 -- there is no other way to it
+
+    assert 2 == ask(records)
+
+
+@pytest.mark.parametrize("fails", [1, 2])
+def test_what_the_disk_refuses_is_said_and_the_lock_let_go(
+    records: SqliteRecords, tmp_path: Path, fails: int
+) -> None:
+    with Path(os.devnull).open() as read_only:
+        own, lock, heads = records._tail, records._lock, records.heads  # noqa: SLF001 -- no other way
+        files = [lock.fd, own.fd, heads.fd]
+        files[fails] = read_only.fileno()
+        with pytest.raises(OSError, match="Bad file descriptor") as refused:
+            ask(records, files=tuple(files))
+
+    assert errno.EBADF == refused.value.errno
+    assert (fails == 1) == own.is_unsettled
+    with (tmp_path / "lock").open() as other:
+        fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def test_a_store_whose_disk_refuses_a_row_goes_on_once_it_does_not(records: SqliteRecords) -> None:
+    own = records._tail  # noqa: SLF001 -- there is no other way to it
+    kept = own.fd
+    with Path(os.devnull).open() as read_only:
+        own.fd = read_only.fileno()
+        with pytest.raises(StoreUnwritable, match="bad file descriptor"):
+            records.commit([append(1, journal_row(1, 3))])
+        own.fd = kept
+    records.revive()
+
+    assert row_id(1, 2) == there(records.last(1)).id
+    assert [row_id(1, 3)] == records.commit([append(1, journal_row(1, 3))])
