@@ -2,7 +2,9 @@
 
 import inspect
 import re
+import struct
 import typing
+import zlib
 
 import msgspec
 import pytest
@@ -17,7 +19,8 @@ from holdfast.model.limits import SLA
 from holdfast.model.rollback import Take
 from holdfast.model.run import Holder, Origin, RunBody, Status
 from holdfast.model.sections import Section
-from holdfast.store.backends import heads
+from holdfast.store.backends import heads, slots, tail
+from holdfast.store.backends.base import JournalRow
 from holdfast.store.backends.connection import APPLICATION
 from holdfast.store.backends.schema import FORMAT, SEALED_TABLES, TABLES
 from holdfast.store.codec import frame, values, wire
@@ -110,6 +113,36 @@ def test_the_header_of_a_frame_has_the_fields_of_the_page() -> None:
 
     assert bytes.fromhex("01 00 0000 00000003") + b"abc" == frame.seal(b"abc")
     assert [1, 1, 2, 4] == sizes
+
+
+def test_a_record_of_the_tail_has_the_fields_of_the_page() -> None:
+    section = PAGE[PAGE.index("## 18. ") :]
+    fields = re.findall(r"^\| (\d+) \| (\w+) \| (\w+) \|", section, re.MULTILINE)
+    rows = struct.pack(">QBI", 7, 2, 4) + b"mmbody"
+    head = b"HFt1" + struct.pack(">QII", 3, 2, len(rows))
+    expected = head + zlib.crc32(b"store" + head + rows).to_bytes(4, "big") + rows
+
+    assert [
+        ("0", "4", "magic"),
+        ("4", "8", "generation"),
+        ("12", "4", "slot"),
+        ("16", "4", "length"),
+        ("20", "4", "checksum"),
+        ("24", "length", "rows"),
+    ] == fields
+    row = JournalRow(id=7, mac=b"mm", body=b"body")
+    assert expected == slots.record([row], slots.seed(b"store"), 3, 2 * slots.SLOT)
+    assert f"a multiple of {slots.SLOT:,} bytes" in section
+
+
+def test_the_numbers_that_processes_share_stand_where_the_page_says() -> None:
+    section = PAGE[PAGE.index("**What processes tell each other**") :]
+    named = re.findall(r"^\| (\d+) \| (\w+) \| .* \|$", section, re.MULTILINE)
+
+    assert ["unsettled", "generation", "end", "fence", "damaged"] == [name for _, name in named]
+    for at, name in named:
+        assert int(at) == getattr(tail, f"_{name.upper()}") * 8
+    assert f"byte 2^{tail.PRESENT.bit_length() - 1} of `leases`" in section
 
 
 def test_the_numbers_that_name_the_format_are_there() -> None:

@@ -1,10 +1,12 @@
 """What the golden stores were made with; tests continue their runs with the same agents."""
 
+import asyncio
 import contextlib
 import dataclasses
 import datetime as dt
 import decimal
 import enum
+import hashlib
 import uuid
 from pathlib import PurePosixPath
 from typing import Any
@@ -213,3 +215,34 @@ def teller(run: holdfast.Run, last: int) -> int:
         if turn == last:
             break
     return len(run.state["tale"])
+
+
+async def calm(turn: int) -> None:
+    """What the sea does at a turn's end; where the golden stores are made, something worse."""
+
+
+@holdfast.step
+async def sight(name: str, turn: int) -> dict[str, Any]:
+    """What is seen; in one turn a picture besides, which is longer than a slot of the tail."""
+    await asyncio.sleep(0.01)
+    parts = [hashlib.sha256(f"{name} {turn} {n}".encode()).digest() for n in range(150)]
+    return {"seen": f"kelp, {turn} miles off", "picture": b"".join(parts) if turn == 10 else b""}
+
+
+@holdfast.effect(key="name")
+async def anchor(name: str) -> str:
+    return f"{name} at anchor"
+
+
+@holdfast.agent
+async def sailor(run: holdfast.Run, name: str, last: int) -> int:
+    """Steps, and one effect, which takes what was recorded before it into the database."""
+    log = run.state.setdefault("log", [])
+    async for turn in run.turns():
+        log.append((await sight(name, turn))["seen"])
+        if turn == 8:
+            run.state["place"] = await anchor(name)
+        await calm(turn)
+        if turn == last:
+            break
+    return len(log)

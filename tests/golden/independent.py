@@ -26,7 +26,8 @@ Value: TypeAlias = Any
 COMPRESSED, SEALED, PATCH = 1, 2, 4
 HEADER = 8
 REFERENCE = 41
-KNOWN = {"sealed", "values", "leaves", "patches"}
+SLOT = 4096
+KNOWN = {"sealed", "values", "leaves", "patches", "tail"}
 
 unpack = msgspec.msgpack.decode
 pack = msgspec.msgpack.Encoder().encode
@@ -132,11 +133,13 @@ class Store:
                 self._unlock(root_key or b"", dict(db.execute("SELECT no, body FROM key")))
             for run in db.execute("SELECT no, epoch, head, kid, mac, body FROM run"):
                 self._read_run(run)
-            rows: dict[int, list[tuple[int, int, bytes | None, bytes]]] = {}
-            for first, last, mac, body in db.execute(
+            stored = db.execute(
                 "SELECT id, id, mac, body FROM j UNION ALL SELECT first, id, NULL, body FROM pack"
                 " ORDER BY 1"
-            ):
+            ).fetchall()
+            stored += self._tail(meta.get("tail")) if "tail" in features else []
+            rows: dict[int, list[tuple[int, int, bytes | None, bytes]]] = {}
+            for first, last, mac, body in stored:
                 rows.setdefault(last >> 32, []).append((first, last, mac, body))
             for no, *branch in db.execute(
                 "SELECT no, run, parent, at, mac, body FROM branch ORDER BY no"
@@ -278,14 +281,62 @@ class Store:
         need(version == 1 or macs == before + rows[-1][0], "the place of a pack")
         yield from rows
 
+    def _tail(self, noted: bytes | None) -> list[tuple[int, int, bytes, bytes]]:
+        """The rows that stand beside the database, of the generation that counts (§18)."""
+        counts = 0
+        if noted is not None:
+            counts, check = struct.unpack(">QI", noted)
+            need(check == zlib.crc32(noted[:8]), "the generation of the tail")
+        file = self._path / "tail"
+        data = file.read_bytes() if file.exists() else b""
+        rows: list[tuple[int, int, bytes, bytes]] = []
+        at = end = 0
+        while at < len(data):
+            generation, stored = record(data, at, self.id)
+            need(generation <= counts, "a record of a later generation")
+            if generation < counts:
+                at += SLOT
+                continue
+            need(at == end, "a record of the tail is missing")
+            end = at = at + -(-(24 + len(stored)) // SLOT) * SLOT
+            while stored:
+                row, of_mac, of_body = struct.unpack(">QBI", stored[:13])
+                mac, body = stored[13 : 13 + of_mac], stored[13 + of_mac : 13 + of_mac + of_body]
+                rows.append((row, row, mac, body))
+                stored = stored[13 + of_mac + of_body :]
+        return rows
+
     def _check_heads(self) -> None:
         """The rows that were acknowledged last are there (§12)."""
         note = (self._path / "heads").read_bytes()
         for start in range(0, len(note), 64):
             row, mac, check = struct.unpack(">q32sI", note[start : start + 44])
             if row and check == zlib.crc32(note[start : start + 40]):
-                found = self.branches[row >> 32].rows[row][0]
-                need(mac == found.ljust(32, b"\0"), f"the head note of row {row}")
+                found = self.branches[row >> 32].rows.get(row)
+                is_there = found is not None and mac == found[0].ljust(32, b"\0")
+                need(is_there, f"the head note of row {row}")
+
+
+def record(data: bytes, at: int, store: bytes) -> tuple[int, bytes]:
+    """The generation and the rows of the record in a slot of the tail; -1 where none is sound."""
+    head = data[at : at + 20]
+    if len(data) < at + 24 or head[:4] != b"HFt1":
+        return -1, b""
+    generation, slot, length = struct.unpack(">QII", head[4:])
+    rows = data[at + 24 : at + 24 + length]
+    check = int.from_bytes(data[at + 20 : at + 24], "big")
+    is_whole = slot * SLOT == at and length == len(rows) and _are_rows(rows)
+    is_sound = is_whole and check == zlib.crc32(store + head + rows)
+    return (generation, rows) if is_sound else (-1, b"")
+
+
+def _are_rows(data: bytes) -> bool:
+    """Whether at least one row, and nothing else, stands here."""
+    at = 0
+    while 0 <= at <= len(data) - 13:
+        of_mac, of_body = struct.unpack(">BI", data[at + 8 : at + 13])
+        at += 13 + of_mac + of_body
+    return at == len(data) > 0
 
 
 def _joined(payload: bytes) -> list[tuple[bytes, bytes]]:

@@ -4,10 +4,12 @@ Run once for each released format, never by tests; what is committed stays as it
 Before the first release of a format it may be made anew.
 """
 
+import asyncio
 import contextlib
 import json
 import os
 import shutil
+import sqlite3
 import sys
 import tempfile
 import traceback
@@ -19,19 +21,20 @@ from unittest.mock import patch
 import holdfast
 from holdfast.engine import turns
 from holdfast.store import writer
-from holdfast.store.backends import packs
-from holdfast.store.backends.schema import FORMAT, PATCHES
+from holdfast.store.backends import packs, slots, tail
+from holdfast.store.backends.schema import FORMAT, TAIL
 from tests.golden import agents
 from tests.golden.tell import KEY, KEY_TEXT, contents
 
 HERE = Path(__file__).parent
-KEPT = ("store.db", "heads", "objects")
+KEPT = ("store.db", "tail", "heads", "objects")
 SEALED = "sealed"
-NAME = f"v{FORMAT}-{PATCHES}"
+SINKS_AT = 10
+NAME = f"v{FORMAT}-{TAIL}"
 """The format, and what a store of it has besides; those in `v1` were made before values stood
 beside rows, those in `v1-values` when a checkpoint in the middle of a turn still held the whole
-state, those in `v1-values-changes` before leaves were named, and those in `v1-leaves` before large
-values were patches."""
+state, those in `v1-values-changes` before leaves were named, those in `v1-leaves` before large
+values were patches, and those in `v1-patches` when all rows stood in the database."""
 
 
 def main() -> int:
@@ -44,13 +47,9 @@ def main() -> int:
             shutil.rmtree(target, ignore_errors=True)
             made = Path(folder, name)
             _build(made, key)
-            told = contents(made, key)
             target.mkdir(parents=True)
-            for each in KEPT:
-                if (made / each).is_dir():
-                    shutil.copytree(made / each, target / each)
-                else:
-                    shutil.copy(made / each, target / each)
+            asyncio.run(_sink(made, key, target))
+            told = contents(Path(shutil.copytree(target, Path(folder, f"{name} left"))), key)
             lines = ",\n".join(f"{json.dumps(run)}: {json.dumps(told[run])}" for run in told)
             (target / "expected.json").write_text(f"{{{lines}}}\n", encoding="utf-8")
     size = sum(file.stat().st_size for file in HERE.glob("v*/**/*") if file.is_file())
@@ -68,6 +67,7 @@ def _nowhere() -> Iterator[None]:
         patch.object(turns, "BASE_BYTES_MIN", 1500),
         patch.object(writer, "PACK_BYTES", 4000),
         patch.object(packs, "CUT_FROM", 0),
+        patch.object(tail, "BYTES_MIN", slots.SLOT),
     ):
         yield
 
@@ -100,6 +100,46 @@ def _build(path: Path, key: str | None) -> None:
         store.plan_rollback("packed", to="packed@5").apply()
         store.pin("bank")
         store.gc(holdfast.Retention(last=3))
+
+
+async def _sink(path: Path, key: str | None, target: Path) -> None:
+    """Two runs whose process is killed in the middle of a write, and what is left of the store."""
+    names = ("sailor", "mate")
+    reef = asyncio.Barrier(len(names) + 1)
+
+    async def storm(turn: int) -> None:
+        if turn == SINKS_AT:
+            await reef.wait()
+            await asyncio.Event().wait()
+
+    with (
+        holdfast.open(path, key=key) as store,
+        patch.object(writer, "PACK_BYTES", 1 << 20),  # A pack would take their rows along.
+        patch.object(agents, "calm", storm),
+    ):
+        runs = [asyncio.create_task(store.arun(agents.sailor, id_, 11, id=id_)) for id_ in names]
+        await reef.wait()
+        with contextlib.closing(sqlite3.connect(path / "store.db")) as link:
+            assert not link.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+            meta = dict(link.execute("SELECT key, value FROM meta").fetchall())
+        for each in KEPT:
+            if (path / each).is_dir():
+                shutil.copytree(path / each, target / each)
+            else:
+                shutil.copy(path / each, target / each)
+        for run in runs:
+            run.cancel()
+        await asyncio.wait(runs)
+    _tear(target / "tail", slots.seed(meta["store_id"]), int.from_bytes(meta["tail"][:8], "big"))
+
+
+def _tear(file: Path, seed: int, generation: int) -> None:
+    """As if the kill had come while one record more was written, of which the end is missing."""
+    data = bytearray(file.read_bytes())
+    found = slots.read(bytes(data), seed, generation)
+    record = slots.record(found.rows[:1], seed, generation, found.end)
+    data[found.end : found.end + len(record)] = record[:-1] + bytes([record[-1] ^ 0xFF])
+    file.write_bytes(data)
 
 
 if __name__ == "__main__":

@@ -18,12 +18,12 @@ from cryptography.exceptions import InvalidTag
 from msgspec.msgpack import decode
 
 from tests.golden import agents
-from tests.golden.independent import Store, Wrong
+from tests.golden.independent import SLOT, Store, Wrong, record
 from tests.golden.independent_state import Leaf, States, content_hash
 from tests.golden.tell import KEY_TEXT, tell
 from tests.golden.test_golden import golden
 
-PATCHES = Path(__file__).parent / "v1-patches"
+TAIL = Path(__file__).parent / "v1-tail"
 
 
 def opened(place: Path) -> Store:
@@ -56,7 +56,7 @@ def test_a_reader_by_the_document_restores_every_point(place: Path, tmp_path: Pa
 @pytest.mark.parametrize("kind", ["open", "sealed"])
 @pytest.mark.parametrize("table", ["run", "branch", "j", "pack"])
 def test_one_flipped_bit_of_a_row_is_noticed(tmp_path: Path, kind: str, table: str) -> None:
-    place = Path(shutil.copytree(PATCHES / kind, tmp_path / kind))
+    place = Path(shutil.copytree(TAIL / kind, tmp_path / kind))
     with closing(sqlite3.connect(place / "store.db")) as db:
         key, body = db.execute(f"SELECT rowid, body FROM {table}").fetchone()
         flipped = body[:-1] + bytes([body[-1] ^ 1])
@@ -69,7 +69,7 @@ def test_one_flipped_bit_of_a_row_is_noticed(tmp_path: Path, kind: str, table: s
 
 @pytest.mark.parametrize("kind", ["open", "sealed"])
 def test_one_flipped_bit_of_a_large_value_is_noticed(tmp_path: Path, kind: str) -> None:
-    place = Path(shutil.copytree(PATCHES / kind, tmp_path / kind))
+    place = Path(shutil.copytree(TAIL / kind, tmp_path / kind))
     for file in place.glob("objects/*/*"):
         data = file.read_bytes()
         file.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
@@ -79,6 +79,58 @@ def test_one_flipped_bit_of_a_large_value_is_noticed(tmp_path: Path, kind: str) 
 
     with pytest.raises((Wrong, InvalidTag)):
         states.restore(*states.entries[-1][:2])
+
+
+@pytest.mark.parametrize("kind", ["open", "sealed"])
+def test_one_flipped_bit_of_a_record_of_the_tail_is_noticed(tmp_path: Path, kind: str) -> None:
+    place = Path(shutil.copytree(TAIL / kind, tmp_path / kind))
+    data = (place / "tail").read_bytes()
+    counts, found = standing(place)
+
+    for slot in [slot for slot, (generation, _) in enumerate(found) if generation == counts]:
+        at = slot * SLOT + 40
+        (place / "tail").write_bytes(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
+        with pytest.raises(Wrong, match=r"a record of the tail is missing|the head note"):
+            opened(place)
+
+
+@pytest.mark.parametrize("kind", ["open", "sealed"])
+def test_a_tail_whose_generation_is_not_known_is_noticed(tmp_path: Path, kind: str) -> None:
+    place = Path(shutil.copytree(TAIL / kind, tmp_path / kind))
+    with closing(sqlite3.connect(place / "store.db")) as db:
+        db.execute("DELETE FROM meta WHERE key = 'tail'")
+        db.commit()
+
+    with pytest.raises(Wrong, match="a later generation"):
+        opened(place)
+
+
+@pytest.mark.parametrize("kind", ["open", "sealed"])
+def test_the_golden_tails_hold_all_that_a_kill_may_leave(kind: str) -> None:
+    data = (TAIL / kind / "tail").read_bytes()
+    counts, found = standing(TAIL / kind)
+    records = [rows for generation, rows in found if generation == counts]
+    marked = [data.startswith(b"HFt1", slot * SLOT) for slot in range(len(found))]
+
+    assert len(records) > 2
+    assert any(len(rows) > SLOT for rows in records), "one that is longer than a slot"
+    assert any(len(rows) > 13 + size_of_first(rows) for rows in records), "one of several rows"
+    assert counts - 1 in [generation for generation, _ in found], "one of an earlier generation"
+    assert (True, (-1, b"")) in zip(marked, found, strict=True), "one that was cut off"
+
+
+def standing(place: Path) -> tuple[int, list[tuple[int, bytes]]]:
+    """The latest generation in a store's tail, and what stands in each slot."""
+    with closing(sqlite3.connect(f"file:{place / 'store.db'}?immutable=1", uri=True)) as db:
+        [[store]] = db.execute("SELECT value FROM meta WHERE key = 'store_id'").fetchall()
+    data = (place / "tail").read_bytes()
+    found = [record(data, at, store) for at in range(0, len(data), SLOT)]
+    return max(generation for generation, _ in found), found
+
+
+def size_of_first(rows: bytes) -> int:
+    """The bytes of `mac` and `body` of the first row in a record."""
+    return sum(unpack(">BI", rows[8:13]))
 
 
 def python(value: Any) -> Any:  # noqa: ANN401 whatever a state holds
