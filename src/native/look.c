@@ -59,6 +59,78 @@ static bool has_gram(const uint8_t *from, const uint8_t *end, const Signs *signs
     return false;
 }
 
+#ifdef __SSE2__
+
+#include <emmintrin.h>
+
+enum { BLOCK = 64, PART = 16 };
+
+/* Which of 16 bytes may stand in a run, a bit for each. */
+static uint64_t mask(const uint8_t *data)
+{
+    __m128i bytes = _mm_loadu_si128((const __m128i *)data);
+    __m128i letter = _mm_sub_epi8(_mm_or_si128(bytes, _mm_set1_epi8(0x20)), _mm_set1_epi8('a'));
+    __m128i digit = _mm_sub_epi8(bytes, _mm_set1_epi8('0'));
+    __m128i is_letter = _mm_cmpeq_epi8(_mm_min_epu8(letter, _mm_set1_epi8(25)), letter);
+    __m128i is_digit = _mm_cmpeq_epi8(_mm_min_epu8(digit, _mm_set1_epi8(9)), digit);
+    __m128i is_line = _mm_or_si128(_mm_cmpeq_epi8(bytes, _mm_set1_epi8('_')),
+                                   _mm_cmpeq_epi8(bytes, _mm_set1_epi8('-')));
+    __m128i is_any = _mm_or_si128(_mm_or_si128(is_letter, is_digit), is_line);
+    return (uint64_t)(unsigned)_mm_movemask_epi8(is_any);
+}
+
+/* Where the next run of at least `RUN` bytes begins; `length` where none does. Without a branch
+ * for each word: prose has many. */
+static size_t next_run(const uint8_t *data, size_t at, size_t length)
+{
+    uint8_t last[BLOCK] = {0};
+    for (uint64_t before = 0; at < length; at += BLOCK) {
+        const uint8_t *block = data + at;
+        if (length - at < BLOCK)
+            block = memcpy(last, block, length - at);
+        uint64_t now = mask(block) | mask(block + PART) << PART | mask(block + 2 * PART) << 2 * PART |
+                       mask(block + 3 * PART) << 3 * PART;
+        /* A bit stays where a run of 2, 4, 8, 16, then 20 begins. */
+        unsigned __int128 begins = (unsigned __int128)now << BLOCK | before;
+        begins &= begins >> 1;
+        begins &= begins >> 2;
+        begins &= begins >> 4;
+        begins &= begins >> 8;
+        begins &= begins >> (RUN - 16);
+        uint64_t low = (uint64_t)begins, high = (uint64_t)(begins >> BLOCK);
+        if (low != 0)
+            return at - BLOCK + (size_t)__builtin_ctzll(low);
+        if (high != 0)
+            return at + (size_t)__builtin_ctzll(high);
+        before = now;
+    }
+    return length;
+}
+
+#else
+
+static size_t next_run(const uint8_t *data, size_t at, size_t length)
+{
+    /* A run covers one of every `RUN` bytes, so only these are looked at. */
+    for (at += RUN - 1; at < length;) {
+        if (!in_run[data[at]]) {
+            at += RUN;
+            continue;
+        }
+        size_t start = at, end = at + 1;
+        while (start > 0 && in_run[data[start - 1]])
+            start--;
+        while (end < length && in_run[data[end]])
+            end++;
+        if (end - start >= RUN)
+            return start;
+        at = end + RUN;
+    }
+    return length;
+}
+
+#endif
+
 bool is_suspect(const uint8_t *data, size_t length, const Signs *signs)
 {
     static bool is_ready = false;
@@ -73,26 +145,15 @@ bool is_suspect(const uint8_t *data, size_t length, const Signs *signs)
             return true;
     }
     size_t seen = 0, seen_max = length / RUNS_SHARE > RUNS_MAX ? length / RUNS_SHARE : RUNS_MAX;
-    /* A run covers one of every `RUN` bytes, so only these are looked at. */
-    for (size_t at = RUN - 1; at < length;) {
-        if (!in_run[data[at]]) {
-            at += RUN;
-            continue;
-        }
-        size_t start = at, end = at + 1;
-        while (start > 0 && in_run[data[start - 1]])
-            start--;
+    for (size_t start, end = 0; (start = next_run(data, end, length)) < length;) {
+        end = start + RUN;
         while (end < length && in_run[data[end]])
             end++;
-        if (end - start >= RUN) {
-            seen += end - start;
-            if (seen > seen_max)
-                return true;
-            if (has_gram(data + (start > BEFORE ? start - BEFORE : 0), data + end - RUN + GRAM,
-                         signs))
-                return true;
-        }
-        at = end + RUN;
+        seen += end - start;
+        if (seen > seen_max)
+            return true;
+        if (has_gram(data + (start > BEFORE ? start - BEFORE : 0), data + end - RUN + GRAM, signs))
+            return true;
     }
     if (holds(data, length, ARMOUR, sizeof ARMOUR - 1))
         return true;
