@@ -88,8 +88,8 @@ static size_t next_run(const uint8_t *data, size_t at, size_t length)
         const uint8_t *block = data + at;
         if (length - at < BLOCK)
             block = memcpy(last, block, length - at);
-        uint64_t now = mask(block) | mask(block + PART) << PART | mask(block + 2 * PART) << 2 * PART |
-                       mask(block + 3 * PART) << 3 * PART;
+        uint64_t now = mask(block) | mask(block + PART) << PART;
+        now |= (mask(block + 2 * PART) | mask(block + 3 * PART) << PART) << 2 * PART;
         /* A bit stays where a run of 2, 4, 8, 16, then 20 begins. */
         unsigned __int128 begins = (unsigned __int128)now << BLOCK | before;
         begins &= begins >> 1;
