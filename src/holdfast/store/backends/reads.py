@@ -157,7 +157,8 @@ class SqliteReads:
                     asked,
                 ).fetchone()[0],
             ]
-        return min([id_ for id_ in found if type(id_) is int], default=last + 1)
+        # A damaged tree may lead back to where one came from.
+        return min([id_ for id_ in found if type(id_) is int and id_ >= first], default=last + 1)
 
     def tail(self, branch: int) -> tuple[int, int]:
         """The id of the first row of a branch that is not packed, and their bytes."""

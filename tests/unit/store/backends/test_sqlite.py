@@ -316,6 +316,25 @@ def test_a_store_that_failed_can_be_closed(records: SqliteRecords) -> None:
         records.run(b"a")
 
 
+def test_a_damaged_tree_leads_nobody_back(
+    records: SqliteRecords, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Astray:
+        """A connection that finds a row before those that were asked for."""
+
+        def execute(self, *_: object) -> "Astray":
+            return self
+
+        def fetchone(self) -> tuple[int]:
+            return (5,)
+
+    with monkeypatch.context() as damaged:
+        damaged.setattr(records, "_reader", Astray())
+
+        assert 21 == records.next_row(10, 20)
+        assert 5 == records.next_row(5, 20)
+
+
 def test_damage_found_by_a_commit_is_not_revived(records: SqliteRecords) -> None:
     class Corrupt:
         """A connection that finds the file damaged."""
