@@ -2,7 +2,8 @@
 
 A child is traced by strace. Its writes count once their file was flushed, its names once their
 directory was. Threads and memory maps are not followed, so the child has one thread, and what
-SQLite maps (`-shm`) is left out: it is made anew from the log.
+SQLite maps (`-shm`) is left out: it is made anew from the log. What the library maps (`lock`) is
+left empty: whoever opens the store first believes nothing of it.
 """
 
 import re

@@ -1,11 +1,11 @@
 """P1: every disk that a power cut may leave, at every act on files: `... tests.soak.simulated`.
 
 A trial is a seed. It saves, forks, rolls back, collects garbage, encrypts, rotates keys and is
-killed, over `SimFs`, with SQLite as the cell whose commits are all or nothing (P2 looks at that
-with its real files). At every act and commit each disk that a power cut may leave is looked at:
-whatever a committed row names is there and whole, no name stands over torn bytes, and an encrypted
-store holds nothing in clear. Some of the disks are put in place, verified by the library, compared
-with a model of what was saved, and gone on with.
+killed, over `SimFs`, with SQLite and the tail beside it as cells whose commits are all or nothing
+(P2 looks at those with their real files). At every act and commit each disk that a power cut may
+leave is looked at: whatever a committed row names is there and whole, no name stands over torn
+bytes, and an encrypted store holds nothing in clear. Some of the disks are put in place, verified
+by the library, compared with a model of what was saved, and gone on with.
 """
 
 import contextlib

@@ -39,6 +39,10 @@ _encode = msgspec.msgpack.Encoder().encode
 
 PACK_BYTES = 64 * 1024
 """A run's rows are packed when this much of them is loose."""
+PACK_ROWS = 4
+"""Fewer rows wait for more: what long rows have in common with few others is not worth a pack."""
+PACK_BYTES_MAX = 4 * PACK_BYTES
+"""Until this much of them is loose."""
 PACK_BYTES_MIN = 2 * 1024
 """At a run's end they are packed from here on."""
 
@@ -126,6 +130,9 @@ class RunWriter:
             self._loose_from = row.id
         self._loose_bytes += len(row.body)
         if self._loose_bytes < (PACK_BYTES_MIN if is_end else PACK_BYTES):
+            return -1
+        is_short = row.id - self._loose_from + 1 < PACK_ROWS
+        if is_short and not is_end and self._loose_bytes < PACK_BYTES_MAX:
             return -1
         first, self._loose_from, self._loose_bytes = self._loose_from, -1, 0
         return first

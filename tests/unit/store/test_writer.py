@@ -14,7 +14,7 @@ from holdfast.store.backends.base import Write
 from holdfast.store.backends.memory import MemoryRecords
 from holdfast.store.backends.sqlite import SqliteRecords
 from holdfast.store.committer import Ticket
-from holdfast.store.writer import PACK_BYTES, PACK_BYTES_MIN, create, take_up
+from holdfast.store.writer import PACK_BYTES, PACK_BYTES_MIN, PACK_ROWS, create, take_up
 from holdfast.testing.fakes import Faulty, ManualClock
 from tests.unit.store.builders import (
     HOLDER,
@@ -301,6 +301,26 @@ def test_aged_rows_are_packed_and_read_as_before(tmp_path: Path, is_taken_up: bo
     assert 4 <= len(packs) <= 6
     assert row_id(1, 0) == packs[0][0]
     assert [last + 1 for _, last in packs] == [*(first for first, _ in packs[1:]), loose[0]]
+    records.close()
+
+
+@pytest.mark.parametrize(
+    ("size", "in_a_pack"), [(PACK_BYTES * 5 // 8, PACK_ROWS), (PACK_BYTES * 3, 2)]
+)
+def test_long_rows_wait_for_others_before_they_are_packed(
+    tmp_path: Path, size: int, in_a_pack: int
+) -> None:
+    records = SqliteRecords(tmp_path, SystemClock())
+    small = bench(records, records.store_id)
+    writer = small.start("a")
+
+    for n in range(1, 13):
+        add(writer, entry(n, noise(size)))
+
+    small.settle()
+    with tampering(tmp_path) as link:
+        packs = link.execute("SELECT first, id FROM pack ORDER BY id").fetchall()
+    assert {in_a_pack} == {last - first + 1 for first, last in packs[1:]}
     records.close()
 
 
