@@ -33,7 +33,7 @@ records.commit([append(1, journal_row(1, 1))])
 print("written", flush=True)
 input()
 for seq in (2, 3):
-    records.commit([append(1, journal_row(1, seq))])
+    records.commit([append(1, journal_row(1, seq), intents=[b"i"])])  # Into the log, not the tail.
 os.kill(os.getpid(), signal.SIGKILL)
 """
 
