@@ -149,10 +149,11 @@ class reaching:  # noqa: N801 it reads as a verb in `with`
     """Have `act` done at every crash point."""
 
     def __init__(self, act: Callable[[str], None]) -> None:
-        self._act, self._reach = act, failpoint.reach
+        self._act, self._reach, self._is_idle = act, failpoint.reach, failpoint.is_idle
 
     def __enter__(self) -> None:
         failpoint.reach = lambda name, *_: self._act(name)  # Put back below.
+        failpoint.is_idle = lambda: False  # Else C adds rows past the points, while one is at work.
 
     def __exit__(self, *_: object) -> None:
-        failpoint.reach = self._reach
+        failpoint.reach, failpoint.is_idle = self._reach, self._is_idle
