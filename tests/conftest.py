@@ -1,7 +1,9 @@
 """What every test may rely on: no crash point stays armed, one Hypothesis profile, counts shown."""
 
 import signal
+import tempfile
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -20,6 +22,13 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 def _disarmed() -> Iterator[None]:
     yield
     failpoint.disarm()
+
+
+@pytest.fixture
+def disk() -> Iterator[Path]:
+    """A folder on a disk that works while we wait; `tmp_path` may lie in memory."""
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as name:
+        yield Path(name)
 
 
 @pytest.fixture

@@ -103,8 +103,13 @@ seal_row: Final[Callable[[bytes, int, bytes, bytes], tuple[bytes, bytes] | None]
 )
 """Hash and body of a small row of a store that is not encrypted."""
 
+direct: Final[Callable[[bytes, int, int], object] | None] = _given("direct")
+"""What `add_row` takes to write to an open file past the page cache and to look so many nanoseconds
+for the answer of the disk before it sleeps; None where that cannot be."""
+
 add_row: Final[
-    Callable[[tuple[int, int, int], memoryview, int, int, int, int, bytes, bytes], int] | None
+    Callable[[tuple[int, int, int], memoryview, int, int, int, int, bytes, bytes, object], int]
+    | None
 ] = _given("add_row")
 """Adds a row to the tail of a store and notes it: 1, or 2 where somebody is to be woken too; 0
 where it is not a matter of course."""

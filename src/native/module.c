@@ -107,6 +107,7 @@ static PyMethodDef FUNCTIONS[] = {
     FUNCTION(is_same, "Whether two dicts or lists hold the very same objects."),
     FUNCTION(cuts, "Which values can be cut out of a row, or None."),
     FUNCTION(seal_row, "Hash and body of a small row of an open store, or None."),
+    FUNCTION(direct, "What `add_row` takes to write past the page cache by looking, or None."),
     FUNCTION(add_row, "Add a row to the tail of a store and note it; what became of that."),
     FUNCTION(messages, "How a base names the messages that a list begins with."),
     {NULL, NULL, 0, NULL},

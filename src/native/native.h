@@ -29,6 +29,22 @@ PyObject *new_hash(void);
 /* tail.c: rows in the tail of a store, and their checksums. */
 void crc32_ready(void);
 
+/* wait.c: look again and again until it is there, for so long at most; false if it never was. */
+bool look_for(bool (*is_there)(void *), void *what, int64_t ns_max);
+
+/* direct.c: writes past the page cache, waited for by looking. */
+typedef struct Direct Direct;
+
+/* What `direct` gave; NULL of anything else. */
+Direct *direct_of(PyObject *given);
+
+/* Have the disk keep whole blocks of memory that is aligned as they are. 1: it has kept them; 0:
+ * they are to be written another way, for now or ever; -1: `errno` says why not. */
+int direct_keep(Direct *direct, const uint8_t *data, size_t length, long long at);
+
+/* Others have work for the processor: leave some rows to who sleeps while the disk works. */
+void direct_yield(Direct *direct);
+
 /* pack.c: msgpack, byte for byte as msgspec writes it. */
 typedef struct {
     uint8_t *bytes;
@@ -184,6 +200,7 @@ CALLED(messages);
 CALLED(cuts);
 CALLED(is_same);
 CALLED(seal_row);
+CALLED(direct);
 CALLED(add_row);
 
 #endif

@@ -17,6 +17,7 @@ PyObject *native_add_row(PyObject *Py_UNUSED(module), PyObject *const *Py_UNUSED
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <sys/file.h>
 #include <unistd.h>
 
@@ -66,7 +67,14 @@ typedef struct {
     size_t of_mac, of_body;
 } Row;
 
-/* The record that holds a row at a place of the file. */
+/* How many bytes the slots of a row take. */
+static size_t slots_of(const Row *row)
+{
+    return (HEAD + ROW + row->of_mac + row->of_body + SLOT - 1) / SLOT * SLOT;
+}
+
+/* The record that holds a row at a place of the file, and zeros behind it to the end of its last
+ * slot: whole slots are written without reading what stood there. */
 static void write_record(uint8_t *record, const Row *row, uint32_t seed, uint64_t generation,
                          uint64_t at)
 {
@@ -82,6 +90,8 @@ static void write_record(uint8_t *record, const Row *row, uint32_t seed, uint64_
     memcpy(end + row->of_mac, row->body, row->of_body);
     uint32_t crc = crc32_of(seed, record, HEAD - 4);
     put(check, crc32_of(crc, record + HEAD, ROW + row->of_mac + row->of_body), 4);
+    end += row->of_mac + row->of_body;
+    memset(end, 0, (size_t)(record + slots_of(row) - end));
 }
 
 static int flush(int fd)
@@ -106,6 +116,15 @@ static ssize_t write_at(int fd, const uint8_t *data, size_t length, off_t at)
     return written;
 }
 
+/* Write slots and have the disk keep them; -1 with `errno` where it fails. */
+static int keep(int fd, Direct *direct, const uint8_t *record, size_t length, uint64_t at)
+{
+    int done = direct_keep(direct, record, length, (long long)at);
+    if (done == 0)
+        done = write_at(fd, record, length, (off_t)at) < 0 ? -1 : flush(fd);
+    return done < 0 ? -1 : 0;
+}
+
 /* Note a row as the newest that was acknowledged of its branch. */
 static int note(int fd, const Row *row)
 {
@@ -121,14 +140,25 @@ typedef struct {
     uint32_t seed;
 } Expected;
 
-/* Add a row while nobody else commits, and note it; -1 with `errno` where the disk fails. */
-static int add_row(const int files[3], volatile uint64_t *shared, const Expected *expected,
-                   const Row *row, uint8_t *record)
+/* So long we look whether somebody else gives the lock back; then Python sleeps and is woken. */
+enum { LOCK_NS_MAX = 2 * 1000 * 1000 };
+
+static bool is_locked(void *lock)
 {
-    size_t length = HEAD + ROW + row->of_mac + row->of_body;
+    return flock(*(const int *)lock, LOCK_EX | LOCK_NB) == 0;
+}
+
+/* Add a row while nobody else commits, and note it; -1 with `errno` where the disk fails. */
+static int add_row(const int files[3], Direct *direct, volatile uint64_t *shared,
+                   const Expected *expected, const Row *row, uint8_t *record)
+{
+    size_t length = slots_of(row);
     int lock = files[0], tail = files[1], heads = files[2];
-    if (flock(lock, LOCK_EX | LOCK_NB) < 0)
-        return NOT_DONE;
+    if (!is_locked(&lock)) {
+        if (!look_for(is_locked, &lock, LOCK_NS_MAX))
+            return NOT_DONE;
+        direct_yield(direct);
+    }
     int done = NOT_DONE, failed = 0;
     uint64_t at = shared[END];
     if (!shared[UNSETTLED] && !shared[DAMAGED] && shared[FENCE] == expected->fence &&
@@ -136,8 +166,8 @@ static int add_row(const int files[3], volatile uint64_t *shared, const Expected
         write_record(record, row, expected->seed, shared[GENERATION], at);
         shared[UNSETTLED] = 1;
         done = -1;
-        if (write_at(tail, record, length, (off_t)at) >= 0 && flush(tail) == 0) {
-            shared[END] = at + (length + SLOT - 1) / SLOT * SLOT;
+        if (keep(tail, direct, record, length, at) == 0) {
+            shared[END] = at + length;
             shared[UNSETTLED] = 0;
             done = ((volatile uint32_t *)shared)[LISTENED] ? TO_RING : DONE;
         }
@@ -150,18 +180,18 @@ static int add_row(const int files[3], volatile uint64_t *shared, const Expected
     return done;
 }
 
-/* add_row(files, shared, room, fence, seed, id, mac, body): 1 if the row was added to the tail and
- * noted, 2 if somebody is to be woken too, 0 if that is left to Python. `files` are those of the
- * lock, the tail and the note. */
+/* add_row(files, shared, room, fence, seed, id, mac, body, direct): 1 if the row was added to the
+ * tail and noted, 2 if somebody is to be woken too, 0 if that is left to Python. `files` are those
+ * of the lock, the tail and the note; `direct` is None or what that gave of the tail. */
 PyObject *native_add_row(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
 {
-    bool are_numbers = count == 8;
+    bool are_numbers = count == 9;
     for (int n = 2; are_numbers && n < 6; n++)
         are_numbers = PyLong_Check(args[n]);
     if (!are_numbers || !PyTuple_CheckExact(args[0]) || PyTuple_GET_SIZE(args[0]) != 3 ||
         !PyBytes_CheckExact(args[6]) || !PyBytes_CheckExact(args[7])) {
         PyErr_SetString(PyExc_TypeError,
-                        "add_row(files, shared, room, fence, seed, id, mac, body)");
+                        "add_row(files, shared, room, fence, seed, id, mac, body, direct)");
         return NULL;
     }
     int files[3];
@@ -182,18 +212,19 @@ PyObject *native_add_row(PyObject *Py_UNUSED(module), PyObject *const *args, Py_
     Py_buffer shared;
     if (PyObject_GetBuffer(args[1], &shared, PyBUF_WRITABLE) < 0)
         return NULL;
-    uint8_t *record = PyMem_Malloc(HEAD + ROW + row.of_mac + row.of_body);
+    uint8_t *record = aligned_alloc(SLOT, slots_of(&row));
     if (record == NULL || shared.len < NUMBERS * 8) {
         PyBuffer_Release(&shared);
-        PyMem_Free(record);
+        free(record);
         return PyErr_NoMemory();
     }
+    Direct *direct = direct_of(args[8]);
     int done, failed;
     Py_BEGIN_ALLOW_THREADS
-    done = add_row(files, shared.buf, &expected, &row, record);
+    done = add_row(files, direct, shared.buf, &expected, &row, record);
     failed = errno;
     Py_END_ALLOW_THREADS
-    PyMem_Free(record);
+    free(record);
     PyBuffer_Release(&shared);
     if (done < 0) {
         errno = failed;

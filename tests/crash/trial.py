@@ -31,7 +31,7 @@ from tests.crash.verdict import Reference
 ROOT = Path(__file__).resolve().parents[2]
 LIVES_MAX = 20
 CALLS = (
-    "write,pwrite64,fdatasync,fsync,ftruncate,"
+    "write,pwrite64,?io_submit,fdatasync,fsync,ftruncate,"
     "?unlink,?unlinkat,?rename,?renameat,?renameat2,?mkdir,?mkdirat"
 )
 """System calls that change what a disk holds; those with a mark only some machines have."""

@@ -99,7 +99,7 @@ def cut_once(file_system: FileSystem, ward: Ward, agent: str, death: Failpoint) 
 def trials(seed: str) -> Iterator[Trial]:
     """The file systems in turn, the agents in turn."""
     with tempfile.TemporaryDirectory(dir=memory()) as name, contextlib.ExitStack() as stack:
-        systems = [FileSystem(kind, Path(name)) for kind in KINDS if not _absent(kind)]
+        systems = [FileSystem(kind, Path(name)) for kind in KINDS if is_there(kind)]
         for system in systems:
             stack.callback(system.close)
         ward = Ward(Path(name), workers=1)
@@ -118,8 +118,9 @@ def trials(seed: str) -> Iterator[Trial]:
         yield trial
 
 
-def _absent(kind: str) -> bool:
-    return shutil.which(KINDS[kind][0]) is None
+def is_there(kind: str) -> bool:
+    """Whether this machine can make such a file system."""
+    return shutil.which(KINDS[kind][0]) is not None
 
 
 def missing() -> str:
@@ -128,7 +129,7 @@ def missing() -> str:
         return "only root may mount a file system"
     if not Path("/dev/loop-control").exists():
         return "there are no loop devices"
-    return "neither mkfs.ext4 nor mkfs.xfs is installed" if all(map(_absent, KINDS)) else ""
+    return "neither mkfs.ext4 nor mkfs.xfs is installed" if not any(map(is_there, KINDS)) else ""
 
 
 PART = Part(

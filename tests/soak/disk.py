@@ -104,8 +104,10 @@ class Disk:
         ):
             self._settle(lambda _naming: True)
         mine = [change for change in self.changes if change.file == file]
+        if act.data:  # A write that is flushed by itself, and nothing beside it.
+            mine = [change for change in mine if (change.at, change.data) == (act.at, act.data)]
         self.bytes_[file] = _applied(self.bytes_[file], mine)
-        self.changes = [change for change in self.changes if change.file != file]
+        self.changes = [change for change in self.changes if change not in mine]
 
     def _settle(self, is_due: Callable[[Naming], bool]) -> None:
         due = [naming for naming in self.namings if is_due(naming)]

@@ -15,13 +15,15 @@ from tests.soak.part import ROOT
 TRACE = "trace"
 """The file beside the folder in which the calls are written down."""
 CALLS = (
-    "openat,write,pwrite64,pwritev,writev,fsync,fdatasync,ftruncate,"
+    "openat,write,pwrite64,?io_submit,pwritev,writev,fsync,fdatasync,ftruncate,"
     "?rename,?renameat,?renameat2,?link,?linkat,?unlink,?unlinkat,?mkdir,?mkdirat"
 )
+_OF_BYTES = ("write", "pwrite64", "pwritev", "writev", "io_submit")
 _LINE = re.compile(r"(?P<pid>\d+) +(?P<call>\w+)\((?P<rest>.*)\) += (?P<gave>-?\d+)")
 _HEAD = re.compile(r"(\d+) +(\w+\(.*) <unfinished \.\.\.>$")
 _TAIL = re.compile(r"(\d+) +<\.\.\. \w+ resumed>(.*)$")
 _TEXT = re.compile(r'"((?:\\x[0-9a-f]{2})*)"')
+_AT = re.compile(r"aio_offset=(\d+)")
 _FILE = re.compile(r"\d+<((?:\\x[0-9a-f]{2})*)>")
 
 Kind = Literal["make", "folder", "write", "cut", "flush", "move", "link", "remove"]
@@ -68,12 +70,14 @@ def _lines(log: Path) -> Iterator[tuple[str, str, int]]:
                 yield found["call"], found["rest"], int(found["gave"])
 
 
-def _acts(lines: Iterator[tuple[str, str, int]], top: str) -> Iterator[Act]:  # noqa: C901 a case for each call
+def _acts(  # noqa: C901, PLR0912 a case for each call
+    lines: Iterator[tuple[str, str, int]], top: str
+) -> Iterator[Act]:
     known: set[str] = set()
     for call, rest, gave in lines:
         paths = [_plain(text).decode() for text in _FILE.findall(rest)]
         texts = [_plain(text) for text in _TEXT.findall(rest)]
-        names = [text.decode("utf-8", "replace") for text in texts] if "write" not in call else []
+        names = [] if call in _OF_BYTES else [text.decode("utf-8", "replace") for text in texts]
         inside = [path.removeprefix(top + "/") for path in paths if path.startswith(top + "/")]
         named = [name.removeprefix(top + "/") for name in names if name.startswith(top + "/")]
         match call:
@@ -87,6 +91,11 @@ def _acts(lines: Iterator[tuple[str, str, int]], top: str) -> Iterator[Act]:  # 
             case "pwrite64" if inside:
                 at = int(rest.rpartition(", ")[2])
                 yield Act("write", inside[0], data=texts[0][:gave], at=at)
+            case "io_submit" if inside:  # One write, and where it says so the flush of it alone.
+                at = int(_AT.findall(rest)[0])
+                yield Act("write", inside[0], data=texts[0], at=at)
+                if "RWF_DSYNC" in rest:
+                    yield Act("flush", inside[0], data=texts[0], at=at, is_data_only=True)
             case "ftruncate" if inside:
                 # Strace prints the length in decimal, whatever the strings are printed in.
                 yield Act("cut", inside[0], at=int(rest.rpartition(", ")[2], 0))

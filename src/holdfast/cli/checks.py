@@ -40,7 +40,6 @@ AHEAD_S_MAX = 5.0
 """A record this far in the future says that the clock was set back."""
 RUNS_LOOKED_AT = 1000
 RUNS_JUDGED = 200
-MOUNTS = Path("/proc/self/mountinfo")
 
 _UNCOMPILED = (
     "nothing is compiled, so a turn takes about half as long again: "
@@ -100,7 +99,7 @@ def _libraries(_config: Config, _clock: Clock) -> Iterator[Check]:
 def _place(config: Config, _clock: Clock) -> Iterator[Check]:
     setting = config.settings["store"]
     yield Check(name="store", verdict=OK, found=f"{config.store.absolute()} ({setting.origin})")
-    kind = file_system(config.store, MOUNTS)
+    kind = file_system(config.store)
     if kind in NETWORK:
         text = f"{kind} is a network file system: refused; use a local disk"
         yield Check(name="file system", verdict=BAD, found=text)

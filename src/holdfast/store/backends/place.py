@@ -47,7 +47,11 @@ NETWORK = frozenset(
 """File systems whose locks or shared memory do not hold what SQLite's WAL needs."""
 
 
-def prepare(path: Path, mounts: Path = Path("/proc/self/mountinfo")) -> None:
+MOUNTS = Path("/proc/self/mountinfo")
+"""Where Linux tells what is mounted."""
+
+
+def prepare(path: Path, mounts: Path = MOUNTS) -> None:
     """Make the directory if it is missing; refuse a place that cannot keep the promises.
 
     One that is new survives a power cut: else all that is acknowledged there could go with it.
@@ -97,7 +101,7 @@ def holds_file(path: Path, name: str) -> bool:
     return True
 
 
-def file_system(path: Path, mounts: Path) -> str:
+def file_system(path: Path, mounts: Path = MOUNTS) -> str:
     """The kind of file system `path` would lie on, or "" where the system does not say."""
     try:
         lines = mounts.read_text().splitlines()

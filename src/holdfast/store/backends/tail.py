@@ -24,7 +24,7 @@ from holdfast.store.backends.base import JournalRow
 from holdfast.store.backends.fs import RealFs
 from holdfast.store.backends.heads import HeadNote
 from holdfast.store.backends.locks import ByteLocks, CommitLock
-from holdfast.store.backends.place import unwritable
+from holdfast.store.backends.place import file_system, unwritable
 
 if TYPE_CHECKING:
     import fcntl
@@ -34,6 +34,12 @@ else:
 NAME = "tail"
 BYTES_MIN, BYTES_MAX = 256 * 1024, 4 * 1024 * 1024
 """The file is this long at first and doubles up to this length; then the database takes it in."""
+
+PASSED_BY = frozenset({"ext4", "xfs", "tmpfs"})
+"""File systems whose page cache rows pass by: where tests cut the power meanwhile, and memory."""
+
+LOOK_NS = 200_000
+"""So long C looks for the answer of the disk. One that takes longer is slept for, then and next."""
 
 PLACE, _SHARED_BYTES = 16, 64
 """Where in the lock file the shared numbers begin, and where they end."""
@@ -48,6 +54,7 @@ class Tail:
     def __init__(self, directory: Path) -> None:
         self._directory, self._path = directory, directory / NAME
         self.fd = -1
+        self._direct: object = None
         self.room = 0
         self._presence = ByteLocks(directory / "leases")
         try:
@@ -125,9 +132,9 @@ class Tail:
         if native.add_row is None or not failpoint.is_idle():
             return False
         files = lock.fd, self.fd, heads.fd
-        shared, room = self.words, self.room
+        told = self.words, self.room, fence, self._seed
         try:
-            done = native.add_row(files, shared, room, fence, self._seed, row.id, row.mac, row.body)
+            done = native.add_row(files, *told, row.id, row.mac, row.body, self._direct)
         except OSError as error:
             raise unwritable(self._directory, error) from error
         if done > 1:
@@ -139,14 +146,15 @@ class Tail:
         words = self.words
         at = words[_END]
         data = slots.record(rows, self._seed, words[_GENERATION], at)
-        if at + len(data) > self.room and not self._grow(at + len(data)):
+        size = slots.behind(len(data))
+        if at + size > self.room and not self._grow(at + size):
             return False
         words[_UNSETTLED] = 1
         failpoint.reach("tail.writing")
-        self._write(data, at)
+        self._write(data.ljust(size, b"\0"), at)  # Whole: what stood there need not be read.
         self._flush()
         failpoint.reach("tail.written")
-        words[_END] = at + slots.behind(len(data))
+        words[_END] = at + size
         words[_UNSETTLED] = 0
         return True
 
@@ -237,10 +245,15 @@ class Tail:
         try:
             with self._reading:
                 if self.fd < 0 and self._is_used and self._path.exists():
-                    self.fd = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
+                    self._open(os.O_RDWR)
                 self.room = min(os.fstat(self.fd).st_size, BYTES_MAX) if self.fd >= 0 else 0
         except OSError as error:
             raise unwritable(self._directory, error) from error
+
+    def _open(self, flags: int) -> None:
+        self.fd = os.open(self._path, flags | os.O_CLOEXEC, 0o600)
+        if native.direct is not None and file_system(self._path) in PASSED_BY:
+            self._direct = native.direct(os.fsencode(self._path), self.fd, LOOK_NS)
 
     def _grow(self, wanted: int) -> bool:
         """Make the file longer, whose blocks are then only written over; False where it cannot be.
@@ -258,7 +271,7 @@ class Tail:
         had = self.room
         try:
             if self.fd < 0:
-                self.fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+                self._open(os.O_RDWR | os.O_CREAT)
                 RealFs().flush_directory(self._directory)
             failpoint.reach("tail.growing")
             self._write_zeros(had, room)
@@ -277,21 +290,29 @@ class Tail:
             zeros = zeros[os.pwrite(self.fd, zeros, end - len(zeros)) :]
         if end > start:
             os.fsync(self.fd)
+            self._drop_pages()
 
     def _bytes(self, start: int, end: int) -> bytes:
         try:
             if self.fd < 0:
                 self.look()
-            return os.pread(self.fd, end - start, start) if self.fd >= 0 else b""
+            found = os.pread(self.fd, end - start, start) if self.fd >= 0 else b""
+            self._drop_pages()
         except OSError as error:
             raise unwritable(self._directory, error) from error
+        return found
+
+    def _drop_pages(self) -> None:
+        """Keep nothing of the file in the page cache: each row that passes it by looks there."""
+        if self._direct is not None:
+            os.posix_fadvise(self.fd, 0, 0, os.POSIX_FADV_DONTNEED)
 
     def close(self) -> None:
         """Let go of everything; in a forked child this leaves what is the parent's alone."""
         self._presence.close()
         self.words.release()
         self._shared.close()
-        fd, self.fd = self.fd, -1
+        fd, self.fd, self._direct = self.fd, -1, None
         if fd >= 0:
             os.close(fd)
 

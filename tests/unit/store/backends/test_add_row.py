@@ -4,7 +4,10 @@ import errno
 import fcntl
 import os
 import random
+import resource
 import secrets
+import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,11 +21,13 @@ from holdfast.errors import StoreUnwritable
 from holdfast.model.ids import row_id
 from holdfast.store.backends import tail
 from holdfast.store.backends.base import JournalRow
+from holdfast.store.backends.slots import SLOT
 from holdfast.store.backends.sqlite import SqliteRecords
 from holdfast.testing.rows import append, create, journal_row, there
 
 pytestmark = pytest.mark.skipif(not native.is_compiled, reason="there was no C compiler")
 
+linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux writes so")
 FILES = (tail.NAME, "heads", "lock")
 
 
@@ -50,15 +55,17 @@ def rows(seed: int) -> list[JournalRow]:
     ]
 
 
-def written(place: Path, seed: int) -> dict[str, bytes]:
+def written(place: Path, seed: int, **changed: object) -> dict[str, bytes]:
     """The files of a store to which these rows were added one by one."""
     place.mkdir()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(secrets, "token_bytes", bytes)
+        for name, value in changed.items():
+            patch.setattr(tail if name == "LOOK_NS" else native, name, value)
         records = SqliteRecords(place, SystemClock())
-    records.commit([create(b"a")])
-    for row in rows(seed):
-        assert [row.id] == records.commit([append(1, row)])
+        records.commit([create(b"a")])
+        for row in rows(seed):
+            assert [row.id] == records.commit([append(1, row)])
     found = {name: (place / name).read_bytes() for name in FILES}
     records.close()
     return found
@@ -68,11 +75,17 @@ def written(place: Path, seed: int) -> dict[str, bytes]:
 @given(seed=st.integers(0, 2**64))
 def test_the_files_are_the_same(seed: int, tmp_path_factory: pytest.TempPathFactory) -> None:
     place = tmp_path_factory.mktemp("both")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(native, "add_row", None)
-        in_python = written(place / "python", seed)
+    in_python = written(place / "python", seed, add_row=None)
 
     assert in_python == written(place / "c", seed)
+    assert in_python == written(place / "plain", seed, direct=None)
+
+
+@pytest.mark.parametrize("look_ns", [0, 10**9])
+def test_the_files_are_the_same_however_the_disk_is_waited_for(disk: Path, look_ns: int) -> None:
+    in_python = written(disk / "python", 1, add_row=None)
+
+    assert in_python == written(disk / "c", 1, LOOK_NS=look_ns)
 
 
 def test_a_usual_row_is_added_in_c(records: SqliteRecords, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,6 +126,7 @@ def ask(records: SqliteRecords, **changed: object) -> int:
         "id": row.id,
         "mac": row.mac,
         "body": row.body,
+        "direct": own._direct,  # noqa: SLF001 -- no other way
     }
     assert native.add_row is not None
     return native.add_row(*(asked | changed).values())  # type: ignore[arg-type]  # as named above
@@ -155,7 +169,7 @@ def test_what_the_disk_refuses_is_said_and_the_lock_let_go(
         files = [lock.fd, own.fd, heads.fd]
         files[fails] = read_only.fileno()
         with pytest.raises(OSError, match="Bad file descriptor") as refused:
-            ask(records, files=tuple(files))
+            ask(records, files=tuple(files), direct=None)
 
     assert errno.EBADF == refused.value.errno
     assert (fails == 1) == own.is_unsettled
@@ -167,7 +181,7 @@ def test_a_store_whose_disk_refuses_a_row_goes_on_once_it_does_not(records: Sqli
     own = records._tail  # noqa: SLF001 -- there is no other way to it
     kept = own.fd
     with Path(os.devnull).open() as read_only:
-        own.fd = read_only.fileno()
+        own.fd, own._direct = read_only.fileno(), None  # noqa: SLF001 -- no other way
         with pytest.raises(StoreUnwritable, match="bad file descriptor"):
             records.commit([append(1, journal_row(1, 3))])
         own.fd = kept
@@ -175,3 +189,62 @@ def test_a_store_whose_disk_refuses_a_row_goes_on_once_it_does_not(records: Sqli
 
     assert row_id(1, 2) == there(records.last(1)).id
     assert [row_id(1, 3)] == records.commit([append(1, journal_row(1, 3))])
+
+
+@linux
+def test_a_row_passes_by_the_page_cache(records: SqliteRecords) -> None:
+    """Else the tests below would look at another way of writing."""
+    with Path(os.devnull).open() as read_only:
+        own, lock, heads = records._tail, records._lock, records.heads  # noqa: SLF001 -- no other way
+        assert 1 == ask(records, files=(lock.fd, read_only.fileno(), heads.fd))
+    assert b"HFt1" == os.pread(own.fd, 4, SLOT)
+
+
+@linux
+@pytest.mark.parametrize(
+    ("bytes_max", "said"), [(0, errno.EFBIG), (SLOT + SLOT // 2, errno.ENOSPC)]
+)
+def test_what_the_disk_answers_is_said_and_the_row_not_acknowledged(
+    records: SqliteRecords, bytes_max: int, said: int
+) -> None:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (bytes_max, before[1]))
+    try:
+        with pytest.raises(StoreUnwritable) as refused:
+            records.commit([append(1, journal_row(1, 3))])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert isinstance(refused.value.__cause__, OSError)
+    assert said == refused.value.__cause__.errno
+    records.revive()
+
+    assert row_id(1, 2) == there(records.last(1)).id
+    assert [row_id(1, 3)] == records.commit([append(1, journal_row(1, 3))])
+
+
+@linux
+def test_a_forked_child_writes_another_way(records: SqliteRecords) -> None:
+    """It has the file, but the kernel gives its answers to the parent alone."""
+    child = os.fork()
+    if child == 0:
+        os._exit(10 + ask(records))
+    assert 11 == os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+    assert [row_id(1, 4)] == records.commit([append(1, journal_row(1, 4))])
+
+
+def test_a_lock_that_is_given_back_soon_is_waited_for(
+    records: SqliteRecords, tmp_path: Path
+) -> None:
+    done = 0
+    for _ in range(100):  # A busy machine may wake us late.
+        with (tmp_path / "lock").open() as other:
+            fcntl.flock(other, fcntl.LOCK_EX)
+            giving = threading.Timer(0.0005, fcntl.flock, (other, fcntl.LOCK_UN))
+            giving.start()
+            done = ask(records)
+            giving.join()
+        if done:
+            break
+
+    assert 1 == done

@@ -1,0 +1,215 @@
+/* Rows that the disk keeps, waited for by looking.
+ *
+ * Linux can be handed a write that passes by the page cache and is flushed (`O_DIRECT`,
+ * `RWF_DSYNC`), and tells its end in memory that the process sees. It is looked at there for a
+ * moment; where the disk takes longer we sleep after all, and leave the next rows to who sleeps at
+ * once. */
+#include "native.h"
+
+#ifdef __linux__
+#include <linux/fs.h>
+#endif
+
+#ifdef RWF_NOWAIT /* Since Linux 4.13, as are flags of such writes. */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/aio_abi.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* Rows that are left to who sleeps: of a disk that answers late 1, then 2, 4 ...; and so many while
+ * other processes want to write, who have work for the processor that we would look with. */
+enum { LATE_MAX = 10, CROWDED = 32 };
+
+/* What the kernel shows of its answers, as in its `fs/aio.c`; libaio and fio read it too. */
+typedef struct {
+    uint32_t id, places, head, tail, magic, compat, incompat, header_length;
+    struct io_event events[];
+} Answers;
+
+enum { ANSWERS_MAGIC = 0xa10a10a1 };
+
+struct Direct {
+    aio_context_t answers;
+    pid_t owner; /* A forked child has the file, but hears no answers. */
+    int fd, late;
+    unsigned left_out;
+    int64_t look_ns;
+};
+
+static const char *const NAME = "holdfast._native.direct";
+
+static void direct_end(PyObject *capsule)
+{
+    Direct *direct = PyCapsule_GetPointer(capsule, NAME);
+    if (direct->owner == getpid())
+        syscall(SYS_io_destroy, direct->answers);
+    close(direct->fd);
+    PyMem_Free(direct);
+}
+
+static bool is_same_file(int one, int other)
+{
+    struct stat a, b;
+    return fstat(one, &a) == 0 && fstat(other, &b) == 0 && a.st_dev == b.st_dev &&
+           a.st_ino == b.st_ino;
+}
+
+/* Open the file for such writes; false where the kernel or its file system has none. */
+static bool direct_begin(Direct *direct, const char *path, int fd)
+{
+    direct->fd = open(path, O_WRONLY | O_DIRECT | O_CLOEXEC);
+    if (direct->fd < 0)
+        return false;
+    if (is_same_file(direct->fd, fd) && syscall(SYS_io_setup, 1, &direct->answers) == 0) {
+        const Answers *answers = (const Answers *)direct->answers;
+        if (answers->magic == ANSWERS_MAGIC && answers->incompat == 0)
+            return true;
+        syscall(SYS_io_destroy, direct->answers);
+    }
+    close(direct->fd);
+    return false;
+}
+
+/* direct(path, fd, look_ns): what `add_row` takes to write to the open file, looking so long for
+ * each answer, or None. */
+PyObject *native_direct(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
+{
+    if (count != 3 || !PyBytes_Check(args[0]) || !PyLong_Check(args[1]) || !PyLong_Check(args[2])) {
+        PyErr_SetString(PyExc_TypeError, "direct(path, fd, look_ns)");
+        return NULL;
+    }
+    int fd = (int)PyLong_AsLong(args[1]);
+    int64_t look_ns = PyLong_AsLongLong(args[2]);
+    if (PyErr_Occurred())
+        return NULL;
+    Direct *direct = PyMem_Calloc(1, sizeof *direct);
+    if (direct == NULL)
+        return PyErr_NoMemory();
+    direct->owner = getpid();
+    direct->look_ns = look_ns;
+    if (!direct_begin(direct, PyBytes_AS_STRING(args[0]), fd)) {
+        PyMem_Free(direct);
+        return Py_NewRef(Py_None);
+    }
+    PyObject *capsule = PyCapsule_New(direct, NAME, direct_end);
+    if (capsule == NULL) {
+        syscall(SYS_io_destroy, direct->answers);
+        close(direct->fd);
+        PyMem_Free(direct);
+    }
+    return capsule;
+}
+
+Direct *direct_of(PyObject *given)
+{
+    return PyCapsule_IsValid(given, NAME) ? PyCapsule_GetPointer(given, NAME) : NULL;
+}
+
+typedef struct {
+    Answers *answers;
+    struct io_event *answer;
+} Looked;
+
+/* Take the answer if it is there. */
+static bool is_answered(void *what)
+{
+    const Looked *looked = what;
+    Answers *answers = looked->answers;
+    uint32_t head = __atomic_load_n(&answers->head, __ATOMIC_RELAXED);
+    if (__atomic_load_n(&answers->tail, __ATOMIC_ACQUIRE) == head)
+        return false;
+    *looked->answer = answers->events[head];
+    __atomic_store_n(&answers->head, (head + 1) % answers->places, __ATOMIC_RELEASE);
+    return true;
+}
+
+/* Sleep until the answer is there. */
+static bool sleep_for(Direct *direct, struct io_event *answer)
+{
+    long heard;
+    do
+        heard = syscall(SYS_io_getevents, direct->answers, 1, 1, answer, NULL);
+    while (heard < 0 && errno == EINTR);
+    if (heard == 1)
+        return true;
+    syscall(SYS_io_destroy, direct->answers); /* Waits: what is written from may be freed then. */
+    direct->owner = 0;
+    errno = EIO;
+    return false;
+}
+
+void direct_yield(Direct *direct)
+{
+    if (direct != NULL && direct->left_out < CROWDED)
+        direct->left_out = CROWDED;
+}
+
+/* The disk is too slow for looking, or cannot be written so. */
+static int leave_out(Direct *direct)
+{
+    direct->left_out = 1u << direct->late;
+    if (direct->late < LATE_MAX)
+        direct->late++;
+    return 0;
+}
+
+int direct_keep(Direct *direct, const uint8_t *data, size_t length, long long at)
+{
+    if (direct == NULL || direct->owner != getpid())
+        return 0;
+    if (direct->left_out > 0) {
+        direct->left_out--;
+        return 0;
+    }
+    struct iocb asked = {.aio_lio_opcode = IOCB_CMD_PWRITE,
+                         .aio_rw_flags = RWF_DSYNC,
+                         .aio_fildes = (uint32_t)direct->fd,
+                         .aio_buf = (uint64_t)(uintptr_t)data,
+                         .aio_nbytes = length,
+                         .aio_offset = at};
+    struct iocb *all = &asked;
+    if (syscall(SYS_io_submit, direct->answers, 1, &all) != 1)
+        return leave_out(direct);
+    struct io_event answer;
+    Looked looked = {(Answers *)direct->answers, &answer};
+    if (look_for(is_answered, &looked, direct->look_ns))
+        direct->late = 0;
+    else if (sleep_for(direct, &answer))
+        leave_out(direct);
+    else
+        return -1;
+    if (answer.res == -EINVAL || answer.res == -EOPNOTSUPP) /* Not on this file system. */
+        return leave_out(direct);
+    if (answer.res == (int64_t)length)
+        return 1;
+    errno = answer.res < 0 ? (int)-answer.res : ENOSPC;
+    return -1;
+}
+
+#else
+
+PyObject *native_direct(PyObject *Py_UNUSED(module), PyObject *const *Py_UNUSED(args),
+                        Py_ssize_t Py_UNUSED(count))
+{
+    return Py_NewRef(Py_None);
+}
+
+Direct *direct_of(PyObject *Py_UNUSED(given))
+{
+    return NULL;
+}
+
+void direct_yield(Direct *Py_UNUSED(direct))
+{
+}
+
+int direct_keep(Direct *Py_UNUSED(direct), const uint8_t *Py_UNUSED(data),
+                size_t Py_UNUSED(length), long long Py_UNUSED(at))
+{
+    return 0;
+}
+
+#endif
