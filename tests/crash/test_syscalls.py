@@ -67,7 +67,8 @@ def test_a_run_whose_disk_failed_once_is_continued_by(
 
     count(tally)
     assert [] == tally.findings
-    assert len(faults) / 2 < tally.faults
+    # What may not be handed to the kernel is written in another way: that is no fault.
+    assert len([fault for fault in faults if fault.name != "io_submit"]) / 2 < tally.faults
     # One fault is one error; but each thread has its own nth call, and an async run has several.
     assert tally.faults <= len(faults) or agent == "mixed"
 

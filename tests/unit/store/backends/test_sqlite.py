@@ -141,7 +141,7 @@ def damage_to(wal: Path, how: str) -> None:
         case "header":
             wal.write_bytes(bytes(32) + data[32:])
         case _:
-            wal.write_bytes(data[:40] + b"\xff" + data[41:])
+            wal.write_bytes(data[:40] + bytes([data[40] ^ 0xFF]) + data[41:])
 
 
 def test_a_log_lost_right_after_a_run_was_made_is_noticed(
