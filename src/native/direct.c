@@ -19,9 +19,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Rows that are left to who sleeps: of a disk that answers late 1, then 2, 4 ...; and so many while
- * other processes want to write, who have work for the processor that we would look with. */
-enum { LATE_MAX = 10, CROWDED = 32 };
+/* Where looking did not pay, some rows are left to who sleeps: 1 where the disk answered late, 32
+ * where others want the processor that we would look with, and each time twice as many as the time
+ * before, until so many answers in a row were looked for in peace. */
+enum { LATE = 0, CROWDED = 5, WARY_MAX = 10, CALM = 256 };
 
 /* What the kernel shows of its answers, as in its `fs/aio.c`; libaio and fio read it too. */
 typedef struct {
@@ -34,8 +35,8 @@ enum { ANSWERS_MAGIC = 0xa10a10a1 };
 struct Direct {
     aio_context_t answers;
     pid_t owner; /* A forked child has the file, but hears no answers. */
-    int fd, late;
-    unsigned left_out;
+    int fd, wary;
+    unsigned left_out, in_peace;
     int64_t look_ns;
 };
 
@@ -143,17 +144,34 @@ static bool sleep_for(Direct *direct, struct io_event *answer)
 
 void direct_yield(Direct *direct)
 {
-    if (direct != NULL && direct->left_out < CROWDED)
-        direct->left_out = CROWDED;
+    if (direct != NULL && direct->left_out < 1u << CROWDED)
+        direct->left_out = 1u << CROWDED;
 }
 
-/* The disk is too slow for looking, or cannot be written so. */
-static int leave_out(Direct *direct)
+/* Looking did not pay, for this reason. */
+static void leave_out(Direct *direct, int reason)
 {
-    direct->left_out = 1u << direct->late;
-    if (direct->late < LATE_MAX)
-        direct->late++;
-    return 0;
+    if (direct->wary < reason)
+        direct->wary = reason;
+    direct->left_out = 1u << direct->wary;
+    if (direct->wary < WARY_MAX)
+        direct->wary++;
+    direct->in_peace = 0;
+}
+
+/* Wait for the answer: look, and sleep where that takes too long; false where no answer comes. */
+static bool wait_for(Direct *direct, struct io_event *answer)
+{
+    Looked looked = {(Answers *)direct->answers, answer};
+    bool was_away;
+    bool is_there = look_for(is_answered, &looked, direct->look_ns, &was_away);
+    if (was_away)
+        leave_out(direct, CROWDED);
+    else if (!is_there)
+        leave_out(direct, LATE);
+    else if (++direct->in_peace == CALM)
+        direct->wary = direct->in_peace = 0;
+    return is_there || sleep_for(direct, answer);
 }
 
 int direct_keep(Direct *direct, const uint8_t *data, size_t length, long long at)
@@ -171,18 +189,14 @@ int direct_keep(Direct *direct, const uint8_t *data, size_t length, long long at
                          .aio_nbytes = length,
                          .aio_offset = at};
     struct iocb *all = &asked;
-    if (syscall(SYS_io_submit, direct->answers, 1, &all) != 1)
-        return leave_out(direct);
     struct io_event answer;
-    Looked looked = {(Answers *)direct->answers, &answer};
-    if (look_for(is_answered, &looked, direct->look_ns))
-        direct->late = 0;
-    else if (sleep_for(direct, &answer))
-        leave_out(direct);
-    else
+    bool is_taken = syscall(SYS_io_submit, direct->answers, 1, &all) == 1;
+    if (is_taken && !wait_for(direct, &answer))
         return -1;
-    if (answer.res == -EINVAL || answer.res == -EOPNOTSUPP) /* Not on this file system. */
-        return leave_out(direct);
+    if (!is_taken || answer.res == -EINVAL || answer.res == -EOPNOTSUPP) {
+        leave_out(direct, CROWDED); /* The file system has no such writes, or not now. */
+        return 0;
+    }
     if (answer.res == (int64_t)length)
         return 1;
     errno = answer.res < 0 ? (int)-answer.res : ENOSPC;

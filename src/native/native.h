@@ -29,8 +29,9 @@ PyObject *new_hash(void);
 /* tail.c: rows in the tail of a store, and their checksums. */
 void crc32_ready(void);
 
-/* wait.c: look again and again until it is there, for so long at most; false if it never was. */
-bool look_for(bool (*is_there)(void *), void *what, int64_t ns_max);
+/* wait.c: look again and again until it is there, for so long at most; false if it never was. Tells
+ * too whether others had the processor in between. */
+bool look_for(bool (*is_there)(void *), void *what, int64_t ns_max, bool *was_away);
 
 /* direct.c: writes past the page cache, waited for by looking. */
 typedef struct Direct Direct;

@@ -155,7 +155,8 @@ static int add_row(const int files[3], Direct *direct, volatile uint64_t *shared
     size_t length = slots_of(row);
     int lock = files[0], tail = files[1], heads = files[2];
     if (!is_locked(&lock)) {
-        if (!look_for(is_locked, &lock, LOCK_NS_MAX))
+        bool was_away;
+        if (!look_for(is_locked, &lock, LOCK_NS_MAX, &was_away))
             return NOT_DONE;
         direct_yield(direct);
     }

@@ -11,6 +11,9 @@
  * wait for may need it: the kernel's own thread that flushes a disk, or who holds a lock. */
 enum { ALONE_NS = 22 * 1000, PAUSES = 8 };
 
+/* Who was away for so long between two looks has had to share the processor. */
+enum { AWAY_NS = 100 * 1000 };
+
 static int64_t now_ns(void)
 {
     struct timespec now;
@@ -29,10 +32,13 @@ static void pause_a_moment(void)
     }
 }
 
-bool look_for(bool (*is_there)(void *), void *what, int64_t ns_max)
+bool look_for(bool (*is_there)(void *), void *what, int64_t ns_max, bool *was_away)
 {
-    int64_t began = now_ns();
+    int64_t began = now_ns(), before = 0;
+    *was_away = false;
     for (int64_t passed = 0; passed < ns_max; passed = now_ns() - began) {
+        *was_away |= passed - before > AWAY_NS;
+        before = passed;
         if (is_there(what))
             return true;
         if (passed < ALONE_NS)
