@@ -178,7 +178,21 @@ class Tail:
 
     def begin_anew(self) -> None:
         """The database is about to take all in, or to say that it has."""
+        if self.is_unsettled:
+            self._await_write()
         self.words[_UNSETTLED] = 1
+
+    def _await_write(self) -> None:
+        """Let no write of whoever was cut off end later: it could end in the next generation.
+
+        A kill waits for it and keeps the lock so long; not so where somebody looks into the memory
+        of who is killed, as a debugger or `/proc/…/smaps` does. Linux, before it sees to the blocks
+        of a file, waits for all writes that pass by its page cache.
+        """
+        self.look()
+        if sys.platform == "linux" and self.fd >= 0:
+            with contextlib.suppress(OSError):  # A file system that cannot has no such writes.
+                os.posix_fallocate(self.fd, 0, 1)
 
     def begun_anew(self, generation: int) -> None:
         """The database has all rows and says that this generation begins."""
@@ -310,8 +324,9 @@ class Tail:
     def close(self) -> None:
         """Let go of everything; in a forked child this leaves what is the parent's alone."""
         self._presence.close()
-        self.words.release()
-        self._shared.close()
+        with contextlib.suppress(BufferError):  # C was writing a row for a thread the child lacks.
+            self.words.release()
+            self._shared.close()
         fd, self.fd, self._direct = self.fd, -1, None
         if fd >= 0:
             os.close(fd)

@@ -200,6 +200,35 @@ def test_a_row_passes_by_the_page_cache(records: SqliteRecords) -> None:
     assert b"HFt1" == os.pread(own.fd, 4, SLOT)
 
 
+def queues() -> int:
+    """How many queues the kernel has for this process."""
+    return Path("/proc/self/maps").read_text().count("/[aio]")
+
+
+@linux
+def test_a_queue_is_there_from_the_first_row_on_and_kept_for_who_comes_next(
+    tmp_path: Path,
+) -> None:
+    """To end one takes the kernel so long that each close would be felt."""
+    stores: list[SqliteRecords] = []
+    for name in "ab":
+        (tmp_path / name).mkdir()
+        stores.append(SqliteRecords(tmp_path / name, SystemClock()))
+        stores[-1].commit([create(b"a")])
+        stores[-1].commit([append(1, journal_row(1, 1))])
+    first, second = stores
+    at_first = queues()
+    first.commit([append(1, journal_row(1, 2))])
+    with_one = queues()
+    first.close()
+    second.commit([append(1, journal_row(1, 2))])
+
+    assert at_first <= with_one  # One of an earlier test may be there.
+    assert with_one == queues()
+    second.close()
+    assert with_one == queues()
+
+
 @linux
 @pytest.mark.parametrize(
     ("bytes_max", "said"), [(0, errno.EFBIG), (SLOT + SLOT // 2, errno.ENOSPC)]
