@@ -6,8 +6,11 @@
  * once. */
 #include "native.h"
 
-#ifdef __linux__
+/* Some systems have a compiler and not these: Alpine keeps them in a package of their own. */
+#if defined(__linux__) && defined(__has_include)
+#if __has_include(<linux/aio_abi.h>) && __has_include(<linux/fs.h>)
 #include <linux/fs.h>
+#endif
 #endif
 
 #ifdef RWF_NOWAIT /* Since Linux 4.13, as are flags of such writes. */
@@ -33,20 +36,56 @@ typedef struct {
 enum { ANSWERS_MAGIC = 0xa10a10a1 };
 
 struct Direct {
-    aio_context_t answers;
-    pid_t owner; /* A forked child has the file, but hears no answers. */
+    aio_context_t answers; /* 0 at first. */
+    pid_t owner;           /* A forked child has the file, but hears no answers. */
     int fd, wary;
-    unsigned left_out, in_peace;
+    unsigned few, left_out, in_peace;
     int64_t look_ns;
 };
 
 static const char *const NAME = "holdfast._native.direct";
 
+/* Queues that stores gave back, for those opened next: ending one takes the kernel 30 ms, in which
+ * all threads of Python would wait. Their lock is Python's own. */
+enum { IDLE_MAX = 64 };
+
+static struct {
+    aio_context_t queues[IDLE_MAX];
+    int count;
+    pid_t owner;
+} idle;
+
+static void give_queue(aio_context_t queue)
+{
+    if (idle.owner != getpid()) /* What stands there is another process's. */
+        idle.count = 0;
+    idle.owner = getpid();
+    if (idle.count < IDLE_MAX)
+        idle.queues[idle.count++] = queue;
+    else
+        syscall(SYS_io_destroy, queue);
+}
+
+/* A queue for one write and its answer; 0 where the kernel has none that we know how to read. */
+static aio_context_t take_queue(void)
+{
+    if (idle.owner == getpid() && idle.count > 0)
+        return idle.queues[--idle.count];
+    aio_context_t queue = 0;
+    if (syscall(SYS_io_setup, 1, &queue) != 0)
+        return 0;
+    const Answers *answers = (const Answers *)queue;
+    if (answers->magic == ANSWERS_MAGIC && answers->incompat == 0)
+        return queue;
+    syscall(SYS_io_destroy, queue);
+    return 0;
+}
+
 static void direct_end(PyObject *capsule)
 {
     Direct *direct = PyCapsule_GetPointer(capsule, NAME);
-    if (direct->owner == getpid())
-        syscall(SYS_io_destroy, direct->answers);
+    if (direct->owner == getpid() && direct->answers != 0)
+        give_queue(direct->answers);
     close(direct->fd);
     PyMem_Free(direct);
 }
@@ -58,38 +97,37 @@ static bool is_same_file(int one, int other)
            a.st_ino == b.st_ino;
 }
 
-/* Open the file for such writes; false where the kernel or its file system has none. */
+/* Open the file for such writes; false where its file system has none. */
 static bool direct_begin(Direct *direct, const char *path, int fd)
 {
     direct->fd = open(path, O_WRONLY | O_DIRECT | O_CLOEXEC);
     if (direct->fd < 0)
         return false;
-    if (is_same_file(direct->fd, fd) && syscall(SYS_io_setup, 1, &direct->answers) == 0) {
-        const Answers *answers = (const Answers *)direct->answers;
-        if (answers->magic == ANSWERS_MAGIC && answers->incompat == 0)
-            return true;
-        syscall(SYS_io_destroy, direct->answers);
-    }
+    if (is_same_file(direct->fd, fd))
+        return true;
     close(direct->fd);
     return false;
 }
 
-/* direct(path, fd, look_ns): what `add_row` takes to write to the open file, looking so long for
- * each answer, or None. */
+/* direct(path, fd, few, look_ns): what `add_row` takes to write to the open file, or None. After so
+ * few rows it looks so long for each answer. */
 PyObject *native_direct(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
 {
-    if (count != 3 || !PyBytes_Check(args[0]) || !PyLong_Check(args[1]) || !PyLong_Check(args[2])) {
-        PyErr_SetString(PyExc_TypeError, "direct(path, fd, look_ns)");
+    if (count != 4 || !PyBytes_Check(args[0]) || !PyLong_Check(args[1]) || !PyLong_Check(args[2]) ||
+        !PyLong_Check(args[3])) {
+        PyErr_SetString(PyExc_TypeError, "direct(path, fd, few, look_ns)");
         return NULL;
     }
     int fd = (int)PyLong_AsLong(args[1]);
-    int64_t look_ns = PyLong_AsLongLong(args[2]);
+    unsigned few = (unsigned)PyLong_AsUnsignedLong(args[2]);
+    int64_t look_ns = PyLong_AsLongLong(args[3]);
     if (PyErr_Occurred())
         return NULL;
     Direct *direct = PyMem_Calloc(1, sizeof *direct);
     if (direct == NULL)
         return PyErr_NoMemory();
     direct->owner = getpid();
+    direct->few = few;
     direct->look_ns = look_ns;
     if (!direct_begin(direct, PyBytes_AS_STRING(args[0]), fd)) {
         PyMem_Free(direct);
@@ -97,7 +135,6 @@ PyObject *native_direct(PyObject *Py_UNUSED(module), PyObject *const *args, Py_s
     }
     PyObject *capsule = PyCapsule_New(direct, NAME, direct_end);
     if (capsule == NULL) {
-        syscall(SYS_io_destroy, direct->answers);
         close(direct->fd);
         PyMem_Free(direct);
     }
@@ -106,7 +143,15 @@ PyObject *native_direct(PyObject *Py_UNUSED(module), PyObject *const *args, Py_s
 
 Direct *direct_of(PyObject *given)
 {
-    return PyCapsule_IsValid(given, NAME) ? PyCapsule_GetPointer(given, NAME) : NULL;
+    if (!PyCapsule_IsValid(given, NAME))
+        return NULL;
+    Direct *direct = PyCapsule_GetPointer(given, NAME);
+    if (direct->answers == 0 && direct->owner == getpid() && direct->few-- == 0) {
+        direct->answers = take_queue();
+        if (direct->answers == 0) /* Nor will it be there for the next row. */
+            direct->owner = 0;
+    }
+    return direct->answers != 0 ? direct : NULL;
 }
 
 typedef struct {

@@ -36,7 +36,7 @@ bool look_for(bool (*is_there)(void *), void *what, int64_t ns_max, bool *was_aw
 /* direct.c: writes past the page cache, waited for by looking. */
 typedef struct Direct Direct;
 
-/* What `direct` gave; NULL of anything else. */
+/* What `direct` gave, ready for a row; NULL of anything else. Python's own lock is held. */
 Direct *direct_of(PyObject *given);
 
 /* Have the disk keep whole blocks of memory that is aligned as they are. 1: it has kept them; 0:

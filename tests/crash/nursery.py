@@ -18,6 +18,7 @@ import msgspec
 
 import holdfast
 from holdfast import failpoint
+from holdfast.store.backends import tail
 from holdfast.testing.kill import await_tracer
 from tests.crash import agents
 
@@ -78,6 +79,7 @@ def _child(order: Order) -> int:
             signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
             resource.setrlimit(resource.RLIMIT_FSIZE, (order.file_bytes_max, -1))
         if order.is_traced:
+            tail.FEW_ROWS = 0  # So short a life writes as a long one does.
             await_tracer()
         failpoint.arm_from(order.failpoint)
         counted = _count(order.count, Path(order.place, COUNTED))

@@ -27,8 +27,10 @@ import os, sys
 from pathlib import Path
 from holdfast.clock import SystemClock
 from holdfast.store.backends.sqlite import SqliteRecords
+from holdfast.store.backends import tail
 from holdfast.testing.rows import append, create, journal_row
 
+tail.FEW_ROWS = 0  # As if there had been many.
 records = SqliteRecords(Path(sys.argv[1]), SystemClock())
 records.commit([create(b"a")])
 for seq in range(1, 6):

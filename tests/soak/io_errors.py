@@ -16,6 +16,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from holdfast.store.backends import tail
 from holdfast.testing.kill import Failpoint, Syscall
 from tests.crash import verdict
 from tests.crash.nursery import FINISHED, STORE, Order, _child
@@ -53,6 +54,7 @@ class Forked:
         return os.waitstatus_to_exitcode(status)
 
     def _live(self, order: Order, at: Death | None) -> int:
+        tail.FEW_ROWS = 0  # So short a life writes as a long one does.
         if isinstance(at, Failpoint):
             return _child(Order(agent=order.agent, place=order.place, failpoint=str(at)))
         store = os.fsencode(Path(order.place, STORE))

@@ -7,6 +7,7 @@ before the life begins, so that the trace is short.
 import sys
 from pathlib import Path
 
+from holdfast.store.backends import tail
 from holdfast.testing.kill import await_tracer
 from tests.corruption.scene import small_parts
 from tests.crash.nursery import FINISHED, Order, live
@@ -16,6 +17,7 @@ from tests.soak.trace import TRACE
 def main() -> int:
     """Live once, at most until the end; a life that waits for nobody ends by itself."""
     agent, place, durability = sys.argv[1:]
+    tail.FEW_ROWS = 0  # So short a life writes as a long one does.
     with small_parts():
         warm = Path(place, "warm")
         warm.mkdir()

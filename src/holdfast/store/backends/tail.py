@@ -38,6 +38,9 @@ BYTES_MIN, BYTES_MAX = 256 * 1024, 4 * 1024 * 1024
 PASSED_BY = frozenset({"ext4", "xfs", "tmpfs"})
 """File systems whose page cache rows pass by: where tests cut the power meanwhile, and memory."""
 
+FEW_ROWS = 16
+"""Who adds no more than these has C sleep: for looking, the process would end 30 ms later."""
+
 LOOK_NS = 200_000
 """So long C looks for the answer of the disk. One that takes longer is slept for, then and next."""
 
@@ -178,7 +181,21 @@ class Tail:
 
     def begin_anew(self) -> None:
         """The database is about to take all in, or to say that it has."""
+        if self.is_unsettled:
+            self._await_write()
         self.words[_UNSETTLED] = 1
+
+    def _await_write(self) -> None:
+        """Let no write of whoever was cut off end later: it could end in the next generation.
+
+        A kill waits for it and keeps the lock so long; not so where somebody looks into the memory
+        of who is killed, as a debugger or `/proc/…/smaps` does. Linux, before it sees to the blocks
+        of a file, waits for all writes that pass by its page cache.
+        """
+        self.look()
+        if sys.platform == "linux" and self.fd >= 0:
+            with contextlib.suppress(OSError):  # A file system that cannot has no such writes.
+                os.posix_fallocate(self.fd, 0, 1)
 
     def begun_anew(self, generation: int) -> None:
         """The database has all rows and says that this generation begins."""
@@ -253,7 +270,8 @@ class Tail:
     def _open(self, flags: int) -> None:
         self.fd = os.open(self._path, flags | os.O_CLOEXEC, 0o600)
         if native.direct is not None and file_system(self._path) in PASSED_BY:
-            self._direct = native.direct(os.fsencode(self._path), self.fd, LOOK_NS)
+            path = os.fsencode(self._path)
+            self._direct = native.direct(path, self.fd, FEW_ROWS, LOOK_NS)
 
     def _grow(self, wanted: int) -> bool:
         """Make the file longer, whose blocks are then only written over; False where it cannot be.
@@ -310,8 +328,9 @@ class Tail:
     def close(self) -> None:
         """Let go of everything; in a forked child this leaves what is the parent's alone."""
         self._presence.close()
-        self.words.release()
-        self._shared.close()
+        with contextlib.suppress(BufferError):  # C was writing a row for a thread the child lacks.
+            self.words.release()
+            self._shared.close()
         fd, self.fd, self._direct = self.fd, -1, None
         if fd >= 0:
             os.close(fd)

@@ -31,6 +31,12 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux writes so
 FILES = (tail.NAME, "heads", "lock")
 
 
+@pytest.fixture(autouse=True)
+def _long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So few rows are written as many would be."""
+    monkeypatch.setattr(tail, "FEW_ROWS", 0)
+
+
 @pytest.fixture
 def records(tmp_path: Path) -> Iterator[SqliteRecords]:
     """A store with run 1 and two rows after its first, the second in the tail."""
@@ -61,7 +67,7 @@ def written(place: Path, seed: int, **changed: object) -> dict[str, bytes]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(secrets, "token_bytes", bytes)
         for name, value in changed.items():
-            patch.setattr(tail if name == "LOOK_NS" else native, name, value)
+            patch.setattr(tail if name.isupper() else native, name, value)
         records = SqliteRecords(place, SystemClock())
         records.commit([create(b"a")])
         for row in rows(seed):
@@ -198,6 +204,52 @@ def test_a_row_passes_by_the_page_cache(records: SqliteRecords) -> None:
         own, lock, heads = records._tail, records._lock, records.heads  # noqa: SLF001 -- no other way
         assert 1 == ask(records, files=(lock.fd, read_only.fileno(), heads.fd))
     assert b"HFt1" == os.pread(own.fd, 4, SLOT)
+
+
+def queues() -> int:
+    """How many queues the kernel has for this process."""
+    return Path("/proc/self/maps").read_text().count("/[aio]")
+
+
+@linux
+def test_who_adds_few_rows_makes_no_queue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tail, "FEW_ROWS", 3)
+    if (child := os.fork()) == 0:  # No earlier test has left one there that it may use.
+        seen = [queues()]
+        try:
+            records = SqliteRecords(tmp_path, SystemClock())
+            records.commit([create(b"a")])
+            for n in range(1, 7):
+                records.commit([append(1, journal_row(1, n))])
+                seen.append(queues())
+        finally:
+            os._exit(seen.count(seen[0]))
+    # None before the rows, at the two that are not a matter of course, and at the next three.
+    assert 6 == os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+@linux
+def test_a_queue_is_there_from_the_first_row_on_and_kept_for_who_comes_next(
+    tmp_path: Path,
+) -> None:
+    """To end one takes the kernel so long that each close would be felt."""
+    stores: list[SqliteRecords] = []
+    for name in "ab":
+        (tmp_path / name).mkdir()
+        stores.append(SqliteRecords(tmp_path / name, SystemClock()))
+        stores[-1].commit([create(b"a")])
+        stores[-1].commit([append(1, journal_row(1, 1))])
+    first, second = stores
+    at_first = queues()
+    first.commit([append(1, journal_row(1, 2))])
+    with_one = queues()
+    first.close()
+    second.commit([append(1, journal_row(1, 2))])
+
+    assert at_first <= with_one  # One of an earlier test may be there.
+    assert with_one == queues()
+    second.close()
+    assert with_one == queues()
 
 
 @linux

@@ -1,7 +1,9 @@
 """The tail beside the database: what is seen, taken in, fenced and found again after a kill."""
 
+import ctypes
 import os
 import shutil
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import cast
@@ -540,3 +542,36 @@ def test_a_forked_child_takes_nothing_with_it(
     add(records, 6)
     assert row_id(1, 6) == there(second.last(1)).id
     assert [2, 3, 4, 5, 6] == in_tail(place)
+
+
+def test_a_child_forked_while_another_thread_wrote_a_row_lets_go_of_everything(
+    records: SqliteRecords,
+) -> None:
+    words = records._tail.words  # noqa: SLF001 -- there is no other way to it
+    view = ctypes.c_uint64.from_buffer(words)  # As C has one for a thread that no child has.
+    if (child := os.fork()) == 0:
+        try:
+            records.abandon()
+        finally:
+            os._exit(records._lock.fd + 1)  # noqa: SLF001 -- there is no other way to it
+    assert 0 == os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+    del view
+    add(records, 6)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only there do rows pass by the page cache")
+def test_a_write_that_was_cut_off_is_waited_for_before_a_generation_begins(
+    records: SqliteRecords, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own, waited = records._tail, list[int]()  # noqa: SLF001 -- there is no other way to it
+    began = own.generation
+    monkeypatch.setattr(os, "posix_fallocate", lambda *_: waited.append(own.generation))
+    records.commit([append(1, journal_row(1, 6), intents=[b"i"])])
+    assert [] == waited
+
+    own.begin_anew()  # As who is killed leaves it.
+    add(records, 7)
+
+    assert [began + 1] == waited
+    assert began + 2 == own.generation
