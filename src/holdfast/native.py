@@ -104,8 +104,8 @@ seal_row: Final[Callable[[bytes, int, bytes, bytes], tuple[bytes, bytes] | None]
 """Hash and body of a small row of a store that is not encrypted."""
 
 direct: Final[Callable[[bytes, int, int, int], object] | None] = _given("direct")
-"""What `add_row` takes to write to an open file, after so many rows past the page cache, and to look
-so many nanoseconds for the answer of the disk before it sleeps; None where that cannot be."""
+"""What `add_row` takes to write to an open file past the page cache, after so many rows, and to
+look so many nanoseconds for the disk's answer before it sleeps; None where that cannot be."""
 
 add_row: Final[
     Callable[[tuple[int, int, int], memoryview, int, int, int, int, bytes, bytes, object], int]

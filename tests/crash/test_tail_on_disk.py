@@ -25,7 +25,7 @@ from holdfast.store.backends.sqlite import SqliteRecords
 from holdfast.store.backends import tail
 from holdfast.testing.rows import append, create, journal_row
 
-tail.FEW_ROWS, tail.LOOK_NS = 0, 10**9  # However busy the disk is, no row takes the way for slow ones.
+tail.FEW_ROWS, tail.LOOK_NS = 0, 10**9  # No row takes the way for slow disks.
 records = SqliteRecords(Path(sys.argv[1]), SystemClock())
 run = int(sys.argv[2])
 records.commit([create(b"%d" % run)])
