@@ -3,7 +3,7 @@
  * Each looks first whether it is a usual one; what is not is left to the method, untouched. */
 #include "native.h"
 
-enum { GROUP = 32, UNSAVED = -1, FAR = 32 };
+enum { GROUP = 32, UNSAVED = -1, FAR = 8 };
 
 /* A tracked dict with the content of a flat one; NULL with an exception. */
 static PyObject *new_dict(PyObject *plain, PyObject *tracker, PyObject *source, PyObject *up)

@@ -6,7 +6,7 @@ from operator import itemgetter
 from statistics import median_low
 from typing import Final, TypeAlias
 
-FAR: Final = 32
+FAR: Final = 8
 """Changes of a list with this many items between them are told apart."""
 EDITS_MAX: Final = 256
 """When there are more in one save, those that are nearest to each other become one."""
