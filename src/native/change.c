@@ -3,7 +3,7 @@
  * Each looks first whether it is a usual one; what is not is left to the method, untouched. */
 #include "native.h"
 
-enum { GROUP = 32, UNSAVED = -1 };
+enum { GROUP = 32, UNSAVED = -1, FAR = 8 };
 
 /* A tracked dict with the content of a flat one; NULL with an exception. */
 static PyObject *new_dict(PyObject *plain, PyObject *tracker, PyObject *source, PyObject *up)
@@ -121,6 +121,8 @@ static PyObject *new_window(Py_ssize_t length)
 {
     const Window *window = &window_slots;
     PyObject *made = window->type->tp_alloc(window->type, 0);
+    if (made != NULL)
+        SLOT(made, window->edits) = Py_NewRef(Py_None);
     if (made != NULL && !(slot_set_number(made, window->length, length) &&
                           slot_set_number(made, window->length_saved, length) &&
                           slot_set_number(made, window->lo, length) &&
@@ -179,6 +181,26 @@ static int is_saved(PyObject *self, const Node *node, PyObject *tracker)
         return -1;
     }
     return number >= floor;
+}
+
+/* Whether a list with one more item at its end still has one window, as `Window.splice` has it. */
+static bool is_one_window(PyObject *self)
+{
+    Py_ssize_t length = PyList_GET_SIZE(self), saved, lo, hi, trim;
+    PyObject *mark = slot(self, tracked_list.mark);
+    if (mark == Py_None)
+        return true;
+    if (slot(mark, window_slots.edits) != Py_None ||
+        !slot_number(mark, window_slots.length_saved, &saved) ||
+        !slot_number(mark, window_slots.lo, &lo) || !slot_number(mark, window_slots.hi, &hi) ||
+        !slot_number(mark, window_slots.trim, &trim))
+        return false;
+    if (hi > length - lo)
+        hi = length - lo;
+    if (hi > saved - trim - lo)
+        hi = saved - trim - lo;
+    bool is_empty = lo == length - hi && lo == saved - trim;
+    return is_empty || hi <= FAR;
 }
 
 static bool note_append(PyObject *self, PyObject *tracker)
@@ -280,7 +302,9 @@ PyObject *native_append(PyObject *Py_UNUSED(module), PyObject *const *args, Py_s
     int done = begin(self, &tracked_list, &tracker);
     if (done <= 0)
         return done < 0 ? NULL : Py_NewRef(Py_False);
-    done = make_ready(self, args[1], tracker, PyLong_AsSsize_t(args[2]), &ready);
+    done = is_one_window(self)
+               ? make_ready(self, args[1], tracker, PyLong_AsSsize_t(args[2]), &ready)
+               : 0;
     if (done > 0 && (!note_append(self, tracker) || PyList_Append(self, ready) < 0))
         done = -1;
     Py_XDECREF(ready);

@@ -85,7 +85,8 @@ static int window_of(PyObject *list, Py_ssize_t *trim, Py_ssize_t *lo, Py_ssize_
     if (!Py_IS_TYPE(mark, window_slots.type) || !slot_number(mark, window_slots.length, &noted) ||
         !slot_number(mark, window_slots.length_saved, &saved) ||
         !slot_number(mark, window_slots.lo, lo) || !slot_number(mark, window_slots.hi, hi) ||
-        !slot_number(mark, window_slots.trim, trim) || noted != length)
+        !slot_number(mark, window_slots.trim, trim) || noted != length ||
+        slot(mark, window_slots.edits) != Py_None)
         return -1;
     if (*trim == 0 && *lo == length && length == saved)
         return 0;

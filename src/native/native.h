@@ -96,7 +96,7 @@ typedef struct {
 
 typedef struct {
     PyTypeObject *type;
-    Py_ssize_t length, length_saved, lo, hi, trim;
+    Py_ssize_t length, length_saved, lo, hi, trim, edits;
 } Window;
 
 typedef struct {

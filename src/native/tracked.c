@@ -70,7 +70,8 @@ static bool read_classes(PyObject *const *types)
     const Wanted of_window[] = {
         {"length", &window->length}, {"length_saved", &window->length_saved},
         {"lo", &window->lo},         {"hi", &window->hi},
-        {"trim", &window->trim},     {NULL, NULL}};
+        {"trim", &window->trim},     {"edits", &window->edits},
+        {NULL, NULL}};
     const Wanted of_changes[] = {{"gone", &changes_slots.gone},
                                  {"put", &changes_slots.put},
                                  {"length", &changes_slots.length},

@@ -382,3 +382,15 @@ def test_a_state_that_is_to_be_replaced_says_how_to_change_it(
     assert f"the state of run {RUN} cannot be replaced" in said
     assert "`run.state.clear(); run.state.update(...)`" in said
     assert {"n": 1} == state
+
+
+def test_a_state_may_be_merged_into_by_operator(stage: Stage) -> None:
+    @holdfast.agent
+    def agent(run: holdfast.Run) -> dict[str, Any]:
+        run.state["n"] = 1
+        for _ in run.turns():
+            run.state |= {"n": 2, "m": [3]}  # sets `run.state` to what it is
+            break
+        return dict(run.state)
+
+    assert {"n": 2, "m": [3]} == stage.live(agent)

@@ -192,6 +192,47 @@ def test_a_step_that_changes_a_plain_argument_is_refused(stage: Stage, name: str
     assert "Answer" not in stage.kinds()
 
 
+@pytest.mark.parametrize("declare", [holdfast.step, holdfast.effect])
+@pytest.mark.parametrize("name", ["set", "object", "in a tuple"])
+def test_a_call_that_changes_an_object_of_the_state_is_refused(
+    stage: Stage, name: str, declare: Callable[[Any], Any]
+) -> None:
+    make, change = CHANGES[name]
+
+    @holdfast.agent
+    def agent(run: holdfast.Run) -> None:
+        def meddle(turn: int) -> str:
+            change(run.state["plan"]["task"])
+            return "done"
+
+        run.state["plan"] = {"task": make()}
+        for turn in run.turns():
+            run.call(abs, turn)
+            run.state["plan"]["other"] = make()
+            change(run.state["plan"]["other"])  # The agent itself may, between two calls.
+            declare(meddle)(turn)
+            return
+
+    error = stage.fault(agent)
+
+    assert isinstance(error, holdfast.ChangedInCall)
+    assert error.function.endswith("meddle")
+    assert 'state["plan"]["task"]' == error.path
+
+
+def test_an_object_that_is_no_part_of_the_state_any_more_is_not_looked_at(stage: Stage) -> None:
+    @holdfast.agent
+    def agent(run: holdfast.Run) -> list[str]:
+        run.state["plan"] = {"task": Basket(["a"])}
+        for _ in run.turns():
+            task = run.state.pop("plan")["task"]
+            run.call(task.items.append, "b")
+            return list(task.items)
+        return []
+
+    assert ["a", "b"] == stage.live(agent)
+
+
 @pytest.mark.parametrize("where", ["argument", "state", "answer"])
 @pytest.mark.parametrize("kind", ["step", "effect"])
 def test_a_call_that_changes_tracked_values_is_refused_with_the_place(

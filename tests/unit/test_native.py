@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from holdfast import native, plain
 from holdfast.capture import digest as digests
 from holdfast.capture import hashes
+from holdfast.capture.check import first_difference
 from holdfast.capture.digest import digest
 from holdfast.capture.node import LOOSE
 from holdfast.capture.state import State
@@ -220,6 +221,42 @@ def converse(seed: int) -> list[bytes | None]:
 @given(st.integers(0, 2**64))
 def test_a_conversation_is_written_the_same(seed: int) -> None:
     assert in_python(converse, seed) == converse(seed)
+
+
+def change_here_and_there(seed: int) -> list[Any]:
+    """Changes of one long list far apart and side by side, many in one turn."""
+    chance = random.Random(seed)  # noqa: S311 a seed
+    state = State({"l": [{"n": n} if n % 3 else f"text {n}" for n in range(300)]})
+    items, saves = state.root["l"], [state.base()]
+    for turn in range(10):
+        for _ in range(chance.randrange(1, 9)):
+            at = chance.randrange(len(items))
+            match chance.randrange(8):
+                case 0:
+                    items.insert(0, {"new": [turn]})
+                    items.pop()
+                case 1:
+                    items.insert(at, turn)
+                case 2:
+                    items.pop(chance.choice([0, at]))
+                case 3:
+                    items[at : at + 3] = [turn, "two"]
+                case 4:
+                    items[at] = turn
+                case _:
+                    items.append(chance.choice([turn, {"n": turn}]))
+        delta = state.delta()
+        assert delta is not None
+        saves.append(delta)
+        found = State.restore(saves[0], saves[1:], lambda _: None)
+        assert first_difference(state.root, found.root) is None
+    return saves
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.integers(0, 2**64))
+def test_changes_far_apart_are_written_the_same(seed: int) -> None:
+    assert in_python(change_here_and_there, seed) == change_here_and_there(seed)
 
 
 def lengthen(items: list[Any], chance: random.Random) -> None:

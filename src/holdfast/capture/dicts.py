@@ -7,7 +7,7 @@ from weakref import ref
 from holdfast import native
 from holdfast.capture.fixed import BASIC, Value
 from holdfast.capture.hashes import DictCache
-from holdfast.capture.inherit import Heir
+from holdfast.capture.inherit import Heir, succeed
 from holdfast.capture.insert import carry, put_in
 from holdfast.capture.marks import Changes
 from holdfast.capture.node import KINDS, LOOSE, SLOTS, Node, Tracker, begin, forget_source, stale
@@ -77,6 +77,8 @@ class TrackedDict(dict[Any, Any]):
                 value = put_in(self, value, tracker)
                 if type(standing) in KINDS:
                     Heir().take(value, standing)
+                    if type(value) in KINDS:
+                        succeed(value, standing, self, tracker)
             self.hf_note(tracker, key, is_set=True)
             dict.__setitem__(self, key, value)
         finally:

@@ -6,9 +6,12 @@ stored of the one before it instead of storing the same message again.
 """
 
 from collections.abc import Sequence
+from itertools import islice, takewhile
+from weakref import ref
 
 from holdfast.capture.fixed import BASIC, Value, is_fixed
-from holdfast.capture.node import KINDS, UNSAVED, children
+from holdfast.capture.marks import Window
+from holdfast.capture.node import KINDS, UNSAVED, Node, Tracker, children
 from holdfast.errors import NotStorable
 from holdfast.store.codec import values
 
@@ -61,6 +64,38 @@ class Heir:
         is_met = not self._met.isdisjoint(ids)
         self._met |= ids
         return is_met
+
+
+def succeed(new: Value, old: Value, place: Node, tracker: Tracker) -> None:
+    """Let a new list go on as what `old` was to the saves, if that stands in this place alone.
+
+    So `state["log"] = state["log"][-50:]` costs what is not the same, also of a list of texts,
+    which cannot be named one by one. Where `old` comes back, it is written as a new one.
+    """
+    is_new = type(new) is type(old) and KINDS[type(new)] is list and new.hf_node < tracker.floor
+    is_known = new.hf_source is not None or new.hf_mark is not None
+    if not is_new or is_known or old.hf_node < tracker.floor:
+        return
+    # One that was ever put anywhere else, or here twice, has a dict of parents.
+    if type(old.hf_up) is not ref or old.hf_up() is not place:
+        return
+    shorter = min(len(new), len(old))
+    front = sum(1 for _ in takewhile(_are_one, zip(new, old, strict=False)))
+    ends = islice(zip(reversed(new), reversed(old), strict=False), shorter - front)
+    back = sum(1 for _ in takewhile(_are_one, ends))
+    if not front + back:
+        return
+    new.hf_node, new.hf_mark = old.hf_node, old.hf_mark
+    old.hf_node, old.hf_mark = UNSAVED, None
+    if new.hf_mark is None:
+        new.hf_mark = Window(len(old))
+    tracker.dirty.append(new)
+    new.hf_mark.splice(front, len(old) - back, len(new) - front - back)
+
+
+def _are_one(pair: tuple[Value, Value]) -> bool:
+    new, old = pair
+    return new is old or (type(new) in BASIC and _is_same(new, old))
 
 
 def _take_over(new: Value, old: Value) -> None:

@@ -99,7 +99,7 @@ class Shadows:
 
     def canonical(self, leaf: object) -> bytes:
         """Give the canonical bytes of a leaf, as the codec does."""
-        shadow = self._of(leaf) if guard.get().cuts else None
+        shadow = self.of(leaf) if guard.get().cuts else None
         if shadow is None:
             return values.canonical(leaf, path="")
         if shadow.canonical is None:
@@ -111,14 +111,14 @@ class Shadows:
 
     def digest(self, leaf: object, encode: Callable[[], bytes]) -> bytes:
         """Give the SHA-256 of what `encode` makes of a leaf; it is not asked if that is known."""
-        shadow = self._of(leaf)
+        shadow = self.of(leaf)
         if shadow is None:
             return sha256(encode()).digest()
         if shadow.digest is None:
             shadow.digest = sha256(encode()).digest()
         return shadow.digest
 
-    def _of(self, leaf: object) -> Shadow | None:
+    def of(self, leaf: object) -> Shadow | None:
         """Give the shadow of a leaf, if it has one, as it is now."""
         known = self._known.get(id(leaf))  # It holds the leaf, so the identity is its own.
         if known is not None and known.is_true():

@@ -271,12 +271,10 @@ class State:
         if mark is None:
             return ()
         if type(node) is TrackedList:
-            length = len(node)
-            if mark.is_clean(length):
-                return ()
-            trim, lo, hi = mark.cut(length)
-            head = [trim, lo, hi] if trim or hi else lo
-            return number, head, lowering.items(node[lo : length - hi])
+            done: list[Any] = []
+            for head, start, stop in mark.parts(len(node)):
+                done += number, head, lowering.items(node[start:stop])
+            return tuple(done)
         if mark.length != len(node) or not mark.put.keys() <= node.keys():
             raise errors.ChangedOutside(where(node))
         if mark.is_clean():

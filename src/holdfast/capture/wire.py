@@ -21,6 +21,7 @@ a new dict whose keys are all text is a map. Everything else is an extension ite
 A list's `head` is `lo`, or the array `trim, lo, hi`: of the items it had, drop `trim` from the
 front, keep the next `lo` and the last `hi`; `body` is the array of what stands between. A dict's
 `head` is the array of keys to delete; `body` (a map, or item 2) is then set, key by key.
+A list may stand several times in a delta: each `head` is for it as the one before leaves it.
 A changed leaf is a new node, set wherever it stands.
 
 A source is a row and the index of an entry in it: an answer, or a save if an ordinal follows. That

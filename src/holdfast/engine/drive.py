@@ -7,10 +7,11 @@ drivers below do the waiting; what is thrown while waiting is thrown into the ge
 import functools
 from collections.abc import Callable, Generator, Mapping
 from types import CoroutineType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from holdfast.capture.still import Still, holds_objects
 from holdfast.capture.tracked import inside
 from holdfast.engine import context, interpose, owed
 from holdfast.engine.session import Frame
@@ -68,7 +69,7 @@ Recorded = Generator[Wait, Any, Any]
 
 def drive(recorded: Recorded) -> Any:  # noqa: ANN401 the user's own type, restored by the decorator
     """Carry a recorded call out in this thread."""
-    watched: Frame | None = None
+    watched: _Watched | None = None
     is_theirs = False
     try:
         wait = next(recorded)
@@ -90,7 +91,7 @@ def drive(recorded: Recorded) -> Any:  # noqa: ANN401 the user's own type, resto
                 wait = recorded.send(result)
     except StopIteration as done:
         if watched is not None:  # Said after the outcome is recorded: it happened all the same.
-            watched.session.sections.capture(inside=watched.function)
+            watched.refuse_changes()
         return done.value
     except RuntimeError as error:
         _let_through(error, is_theirs=is_theirs)
@@ -110,16 +111,30 @@ def _let_through(error: RuntimeError, *, is_theirs: bool) -> None:
         raise stop from stop.__cause__
 
 
-def _watched(frame: Frame) -> Frame | None:
-    """The frame of a call after which attached objects must be as they are now.
+class _Watched(NamedTuple):
+    """A call after which attached objects, and objects in the state, must be as they were."""
+
+    frame: Frame
+    still: Still
+
+    def refuse_changes(self) -> None:
+        """Raise `ChangedInCall` where the call changed one of them."""
+        name, session = self.frame.function, self.frame.session
+        self.still.refuse_changes(name)
+        session.sections.capture(inside=name)
+
+
+def _watched(frame: Frame) -> _Watched | None:
+    """What to look at again after a call; None if there is nothing.
 
     Beside other threads and tasks, a change of theirs could not be told from one of the call.
     """
     session = frame.session
-    if not session.sections.has_objects or session.is_side():
+    may_change = session.sections.has_objects or holds_objects(session.state.root)
+    if not may_change or session.is_side():
         return None
     session.sections.capture()
-    return frame
+    return _Watched(frame, Still(session.state.root))
 
 
 def _invoke(wait: Invoke) -> object:

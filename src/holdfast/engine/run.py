@@ -14,7 +14,7 @@ from collections.abc import (
     Sequence,
 )
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Never, NoReturn, ParamSpec, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar, cast, overload
 
 from holdfast import failpoint
 from holdfast.capture.tracked import TrackedDict, plain
@@ -80,8 +80,9 @@ class Run:
         return self._session.state.root
 
     @state.setter
-    def state(self, value: Never) -> NoReturn:  # noqa: ARG002 what was to be the state
-        raise StateReplaced(self.id)
+    def state(self, value: TrackedDict) -> None:
+        if value is not self._session.state.root:  # `run.state |= more` sets what stands there.
+            raise StateReplaced(self.id)
 
     @state.deleter
     def state(self) -> NoReturn:

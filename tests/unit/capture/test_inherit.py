@@ -2,6 +2,7 @@
 
 import copy
 import json
+import random
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
@@ -10,9 +11,12 @@ from uuid import UUID
 
 import pytest
 
+from holdfast.capture.check import first_difference
 from holdfast.capture.digest import digest
+from holdfast.capture.document import document
 from holdfast.capture.state import State
 from holdfast.capture.tracked import plain
+from holdfast.errors import NotStorable
 
 MESSAGE_BYTES = 1000
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -165,3 +169,86 @@ def test_a_change_in_an_equal_copy_shows_in_the_digest_of_all_that_holds_it(coun
 
     assert digest(plain(root)) == digest(root)
     assert digest(plain(root["chat"])) == digest(root["chat"])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda lines: lines[-50:],
+        lambda lines: [*lines, "one more"],
+        lambda lines: [lines[0], "summary", *lines[40:]],
+        lambda lines: [line for line in lines if line != lines[30]],
+        lambda lines: json.loads(json.dumps(lines)),
+    ],
+    ids=["the newest", "one more", "a summary", "without one", "a copy"],
+)
+def test_a_list_of_texts_in_the_place_of_another_costs_what_is_not_the_same(
+    change: Callable[[list[str]], list[str]],
+) -> None:
+    state = State({"log": [f"line {n} " + "x" * 100 for n in range(60)]})
+    saves = [state.base()]
+
+    for turn in range(3):
+        state.root["log"].append(f"turn {turn}")
+        state.root["log"] = change(state.root["log"])
+        delta = state.delta()
+        assert delta is not None
+        assert len(delta) < 100
+        saves.append(delta)
+
+    found = State.restore(saves[0], saves[1:], lambda _: None)
+    assert first_difference(state.root, found.root) is None
+
+
+def test_a_list_that_comes_back_after_another_took_its_place_is_one_of_its_own() -> None:
+    state = State({"log": ["a", "b"], "other": {}})
+    base = state.base()
+
+    before = state.root["log"]
+    state.root["log"] = [*before, "c"]
+    state.root["other"]["log"] = before
+    before.append("d")
+    delta = state.delta()
+
+    assert delta is not None
+    found = State.restore(base, [delta], lambda _: None).root
+    assert {"log": ["a", "b", "c"], "other": {"log": ["a", "b", "d"]}} == found
+    assert first_difference(state.root, found) is None
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_lists_that_take_each_others_places_come_back_as_they_are(seed: int) -> None:
+    chance = random.Random(seed)  # noqa: S311 a seed
+    state = State({name: [f"{name}{n}" for n in range(5)] for name in "abc"}, check=True)
+    saves, held = [state.base()], [state.root["a"]]
+
+    for turn in range(30):
+        for _ in range(chance.randrange(4)):
+            one, two = chance.choices("abc", k=2)
+            items = state.root[two]
+            match chance.randrange(6):
+                case 0:
+                    state.root[one] = items[chance.randrange(3) :]
+                case 1:
+                    state.root[one] = [*items[:20], f"more {turn}"]
+                case 2:
+                    held.append(items)
+                case 3:
+                    state.root[one] = chance.choice(held)
+                case 4:
+                    items.insert(chance.randrange(3), turn)
+                case _:
+                    state.root[one] = [items, *items[:3]] if len(items) < 5 else [*items]
+        try:
+            delta = state.base() if chance.random() < 0.1 else state.delta()
+        except NotStorable:  # One of them contains itself.
+            return
+        if delta is None:
+            continue
+        saves = [delta] if is_base(delta) else [*saves, delta]
+        found = State.restore(saves[0], saves[1:], lambda _: None)
+        assert first_difference(state.root, found.root) is None
+
+
+def is_base(save: bytes) -> bool:
+    return len(document(save)) == 2

@@ -106,6 +106,37 @@ def test_a_sort_writes_only_what_moved() -> None:
     assert len(delta) < 40
 
 
+def newest_first(items: list[Any]) -> None:
+    items.insert(0, "new")
+    items.pop()
+
+
+def both_ends(items: list[Any]) -> None:
+    items[3] = "a"
+    items[-3] = "b"
+    items.append("c")
+
+
+def many_places(items: list[Any]) -> None:
+    for at in range(0, 10_000, 1000):
+        items[at] = "other"
+
+
+@pytest.mark.parametrize("change", [newest_first, both_ends, many_places])
+def test_changes_at_both_ends_of_a_long_list_cost_what_changed(
+    change: Callable[[list[Any]], None],
+) -> None:
+    state = State({"m": [f"line {n}" for n in range(10_000)]})
+    base = state.base()
+
+    change(state.root["m"])
+    delta = state.delta()
+
+    assert delta is not None
+    assert len(delta) < 200
+    assert first_difference(state.root, restored(base, delta).root) is None
+
+
 def test_a_kept_part_of_a_list_costs_a_few_bytes_an_item() -> None:
     state = State({"m": [{"content": "x" * 1000, "tags": [n]} for n in range(100)]})
     base = state.base()
