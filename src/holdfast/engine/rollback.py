@@ -26,7 +26,9 @@ from holdfast.model.branches import RolledBack, Settled, Undoing
 from holdfast.model.ids import Point, point_id
 from holdfast.model.journal import (
     Entry,
+    Kept,
     Resumed,
+    Saved,
     Spawned,
     Undone,
 )
@@ -115,8 +117,9 @@ class Rollbacks:
             return again.apply(fork_effects=said.is_free, reason=said.reason)
 
     def _sections(self, source: Cut, cut: Cut, only: Sequence[str]) -> None:
-        if cut.turn < 0 or source.turn < 0:
-            msg = "sections can be taken back at the end of a turn only, from the end of a turn"
+        is_point = source.turn >= 0 or isinstance(source.at.row.entries[-1], Saved | Kept)
+        if cut.turn < 0 or not is_point:
+            msg = "sections are taken back once a turn has ended, from a turn's end or a checkpoint"
             raise UsageError(msg)
         state = self._state(source)
         missing = [name for name in only if name not in state]
@@ -133,11 +136,9 @@ class Rollbacks:
 
     def _changes(self, now: str, then: str, only: Sequence[str] | None) -> list[Change]:
         try:
-            found = self._points.diff(now, then)
+            return self._points.changes(now, then, only)
         except UnknownCheckpoint:
             return []
-        starts = tuple(only) if only is not None else ("",)
-        return [change for change in found if change.path.startswith(starts)]
 
     def _begin(
         self,
