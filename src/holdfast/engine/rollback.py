@@ -32,7 +32,7 @@ from holdfast.model.journal import (
     Spawned,
     Undone,
 )
-from holdfast.model.rollback import Rolled, Taken
+from holdfast.model.rollback import ROLLBACKS, RUNTIME, Rolled, Taken
 from holdfast.model.run import Status
 from holdfast.store import wishes
 from holdfast.store.codec import values
@@ -41,9 +41,6 @@ from holdfast.store.marks import marks_of
 from holdfast.store.open import Opened
 from holdfast.store.reader import Run
 from holdfast.store.writer import RunWriter
-
-RUNTIME, ROLLBACKS = "runtime", "rollbacks"
-"""Where in the state an agent finds what it is told of rollbacks."""
 
 
 class Rollbacks:
@@ -263,8 +260,9 @@ class Rollbacks:
             for name in rolled.only:
                 state.root[name] = older[name]
         runtime = state.root.setdefault(RUNTIME, {})
-        if isinstance(runtime, MutableMapping):
-            runtime.setdefault(ROLLBACKS, []).append(note)
+        told = runtime.setdefault(ROLLBACKS, []) if isinstance(runtime, MutableMapping) else None
+        if isinstance(told, list):  # Else the agent keeps something of its own there.
+            told.append(note)
         return state.delta()
 
     def _state(self, cut: Cut) -> dict[Any, Any]:
