@@ -632,6 +632,16 @@ MISUSES: dict[str, tuple[Any, type[Exception], str]] = {
         holdfast.UsageError,
         "Plain has no attribute 'mesages'",
     ),
+    "an attribute that is no name": (
+        lambda run, bot: run.attach("x", Plain(), only=[7]),
+        holdfast.UsageError,
+        "run.attach: only= names attributes of the object, not 7",
+    ),
+    "attributes that are no names": (
+        lambda run, bot: run.attach("x", Plain(), only=7),
+        holdfast.UsageError,
+        "run.attach: only= names attributes of the object, not 7",
+    ),
     "a section of another kind": (
         lambda run, bot: (run.state.update(x=1), run.attach("x", Bot())),
         holdfast.UsageError,
@@ -769,3 +779,77 @@ def test_a_fork_fills_the_object_from_its_edited_history(stage: Stage, world: Wo
     assert 10 == len(forked)
     assert (forked, 7) == (restored["messages"], restored["count"])
     assert ["chat 2", "chat 3", "chat 4"] == world.repeated
+
+
+@dataclasses.dataclass(slots=True)
+class SlottedCount:
+    count: int = 0
+
+
+class ModelCount(pydantic.BaseModel):
+    count: int = 0
+
+
+class OfferedCount:
+    def __init__(self) -> None:
+        self.count = 0
+
+    def capture(self) -> dict[str, int]:
+        return {"count": self.count}
+
+    def restore(self, value: dict[str, int]) -> None:
+        (self.count,) = value.values()
+
+
+@pytest.mark.parametrize("kind", [SlottedCount, ModelCount, OfferedCount])
+def test_an_object_attached_as_runtime_has_no_part_in_what_is_told_of_rollbacks(
+    stage: Stage, world: World, kind: Any
+) -> None:
+    told: list[int] = []
+    world.dies_at = "any"
+
+    @holdfast.agent
+    def agent(run: holdfast.Run) -> int:
+        held = kind()
+        run.attach("runtime", held)
+        for turn in run.turns():
+            told.append(len(run.rollbacks))
+            if turn == 3 and world.dies_at:
+                raise Crash
+            held.count += 1
+            if turn == 3:
+                return int(held.count)
+        raise AssertionError
+
+    for times in (1, 2):
+        stage.die(agent)
+        with stage.open() as store:
+            store.plan_rollback(RUN, to=1).apply()
+            assert times == len(store.restore(RUN)[1]["runtime"]["rollbacks"])
+    world.dies_at = None
+
+    assert 4 == stage.live(agent)
+    assert [0, 0, 0, 0, 1, 1, 2, 2] == told
+
+
+def test_what_an_agent_keeps_itself_where_rollbacks_are_told_of_stays(
+    stage: Stage, world: World
+) -> None:
+    world.dies_at = "any"
+
+    @holdfast.agent
+    def agent(run: holdfast.Run) -> list[Any]:
+        run.state["runtime"] = {"rollbacks": 7}
+        for turn in run.turns():
+            if turn == 2:
+                if world.dies_at:
+                    raise Crash
+                return [run.state["runtime"]["rollbacks"], run.rollbacks]
+        raise AssertionError
+
+    stage.die(agent)
+    world.dies_at = None
+    with stage.open() as store:
+        store.plan_rollback(RUN, to=0).apply()
+
+    assert [7, []] == stage.live(agent)

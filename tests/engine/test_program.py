@@ -82,6 +82,59 @@ def test_a_fingerprint_of_the_prompts_is_told_wherever_they_came_from(
     assert None is fingerprint(monkeypatch, ROWS=["data of a table"] * 300)
 
 
+def tools_of(monkeypatch: pytest.MonkeyPatch, code: str = "", **names: object) -> str | None:
+    """What is told of the tools of an agent whose module has these names."""
+    fingerprint(monkeypatch, **names)
+    module = sys.modules["shop.agents"]
+    exec(code, vars(module))  # noqa: S102 a module of ours
+    return facts_of(module.seller, {}).tools
+
+
+METHOD = """
+class Client:
+    @staticmethod
+    @holdfast.step
+    def search({0}): ...
+    @holdfast.effect(ignore="self")
+    def place(self, {1}): ...
+"""
+
+
+def test_a_fingerprint_of_the_tools_knows_methods_and_modules_beside(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def beside(arguments: str) -> ModuleType:
+        module = ModuleType("shop.tools")
+        exec(f"import holdfast\n@holdfast.step\ndef quote({arguments}): ...", vars(module))  # noqa: S102 as above
+        return module
+
+    method = tools_of(monkeypatch, METHOD.format("query", "order"))
+    other = tools_of(monkeypatch, tools=beside("symbol"))
+
+    assert method == tools_of(monkeypatch, METHOD.format("query", "order"))
+    assert method != tools_of(monkeypatch, METHOD.format("query, n=3", "order"))
+    assert method != tools_of(monkeypatch, METHOD.format("query", "order, qty"))
+    assert other == tools_of(monkeypatch, tools=beside("symbol"))
+    assert other != tools_of(monkeypatch, tools=beside("symbol, currency"))
+
+
+@pytest.mark.parametrize("key", ["parameters", "input_schema", "inputSchema"])
+@pytest.mark.parametrize("is_wrapped", [False, True])
+def test_a_fingerprint_of_the_tools_knows_schemas_wherever_they_came_from(
+    monkeypatch: pytest.MonkeyPatch, key: str, *, is_wrapped: bool
+) -> None:
+    def table(kind: str, default: object = None) -> list[object]:
+        takes = {"properties": {"city": {"type": kind, "default": default}}, "type": "object"}
+        tool: dict[str, object] = {"name": "weather", key: takes}
+        return [{"type": "function", "function": tool} if is_wrapped else tool]
+
+    plain = tools_of(monkeypatch, TOOLS=table("string"))
+
+    assert plain == tools_of(monkeypatch, TABLE=table("string"), LIMITS={"name": "weather"})
+    assert plain != tools_of(monkeypatch, TOOLS=table("integer"))
+    assert None is tools_of(monkeypatch, TOOLS=table("string", default=object()))
+
+
 def test_a_name_that_stands_for_another_text_or_tool_by_now_is_told_so(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -2,7 +2,7 @@
 
 import dataclasses
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, Protocol
 
 import msgspec
@@ -82,6 +82,29 @@ def _refuse_others(offered: Callable[..., Any], args: tuple[None, ...]) -> None:
         raise UsageError(msg) from error
     except ValueError:  # One in C does not tell.
         return
+
+
+class Beside:
+    """An object in whose section somebody else keeps a value, under a key that is not its own.
+
+    The value stays in the section and never reaches the object. What the object itself captures
+    under that key is its own.
+    """
+
+    def __init__(self, form: Form, key: str) -> None:
+        self._form, self._key = form, key
+        self._held: dict[str, Any] = {}
+
+    def take(self) -> Value:  # noqa: D102 as in Form
+        taken = self._form.take()
+        return self._held | taken if self._held and isinstance(taken, dict) else taken
+
+    def put(self, value: Value) -> None:  # noqa: D102 as in Form
+        if isinstance(value, dict) and self._key in value:
+            own = self._form.take()
+            if not (isinstance(own, dict) and self._key in own):
+                self._held = {self._key: value.pop(self._key)}
+        self._form.put(value)
 
 
 class Versioned:
@@ -229,8 +252,12 @@ def _refuse_gone(obj: object, names: set[str]) -> None:
         raise UsageError(msg)
 
 
-def _checked(obj: object, only: Sequence[str]) -> list[str]:
-    names = [only] if isinstance(only, str) else list(only)
+def _checked(obj: object, only: Sequence[Any]) -> list[str]:
+    names = [only] if isinstance(only, str) or not isinstance(only, Iterable) else list(only)
+    unnamed = [name for name in names if not isinstance(name, str)]
+    if unnamed:
+        msg = f"run.attach: only= names attributes of the object, not {unnamed[0]!r}"
+        raise UsageError(msg)
     missing = [name for name in names if not hasattr(obj, name)]
     if missing or not names:
         what = f"no attribute {missing[0]!r}" if missing else "nothing to keep in an empty only="

@@ -128,7 +128,7 @@ def _without_snapshot(told: Timeline) -> set[str]:
     asked = {name for name, own in (told.pace.snapshot or {}).items() if own != never()}
     if not asked or any(event.kind == "pruned" for event in told.events):
         return set()
-    made = [event.name or "" for event in told.events if event.kind == "snapshot"]
+    made = [event.name or "" for event in told.events if event.kind == "snapshot" and event.how]
     return asked - {name for names in made for name in names.split(", ")}
 
 

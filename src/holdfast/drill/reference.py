@@ -8,9 +8,10 @@ import msgspec
 
 from holdfast.capture.diff import diff
 from holdfast.drill.ledger import Line
+from holdfast.model.rollback import ROLLBACKS, RUNTIME
 
 PATHS_SHOWN = 3
-TOLD = ("runtime", "rollbacks")
+TOLD = (RUNTIME, ROLLBACKS)
 """Where a rollback tells the agent of itself; a run without one has nothing there."""
 
 

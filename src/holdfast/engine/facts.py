@@ -1,8 +1,10 @@
 """Which program works on a run: versions, fingerprints of code and tools, allowed environment."""
 
+import contextlib
 import functools
 import hashlib
 import inspect
+import json
 import os
 import re
 import sys
@@ -45,6 +47,8 @@ PROMPT_WORDS_MIN = 3
 UNSPACED_CHARS_MIN = 12
 """Chinese, Japanese or Thai stand without spaces between words."""
 TEXTS_DEPTH_MAX = 4
+SCHEMAS = frozenset({"input_schema", "inputSchema", "parameters", "parametersJsonSchema"})
+"""Where a tool says, beside its name, what it takes."""
 PROMPTS_MAX = 256
 """A longer table holds data, not prompts, and would be read before a run can begin."""
 
@@ -89,13 +93,38 @@ def _code(code: CodeType) -> Iterator[bytes]:
 
 
 def _tools(module: ModuleType) -> str | None:
-    """A hash over names and signatures of what the module's agents may call; None: nothing."""
-    found = sorted(
-        f"{name}{_signature(bare)}"
-        for name, value in vars(module).items()
-        if inspect.isfunction(value) and inspect.isfunction(bare := getattr(value, "bare", None))
-    )
-    return hashlib.sha256("\n".join(found).encode()).hexdigest() if found else None
+    """A hash over names and signatures of what agents may call, and over tool schemas.
+
+    Those of the module and of modules it imported beside it; None: nothing.
+    """
+    found = {
+        text
+        for name, value in _named(module)
+        for text in [*_signatures(name, value), *_schemas(value, TEXTS_DEPTH_MAX)]
+    }
+    return hashlib.sha256("\n".join(sorted(found)).encode()).hexdigest() if found else None
+
+
+def _signatures(name: str, value: object) -> Iterator[str]:
+    """A step or effect with its signature, or those that a class has as methods."""
+    if inspect.isclass(value):
+        for inner, held in vars(value).items():
+            method = held.__func__ if isinstance(held, staticmethod | classmethod) else held
+            if inspect.isfunction(method):
+                yield from _signatures(f"{name}.{inner}", method)
+    elif inspect.isfunction(value) and inspect.isfunction(bare := getattr(value, "bare", None)):
+        yield f"{name}{_signature(bare)}"
+
+
+def _schemas(value: object, depth: int) -> Iterator[str]:
+    """The tool schemas in a value, as providers and MCP take them."""
+    if depth and type(value) in (dict, list, tuple) and len(value) <= PROMPTS_MAX:  # type: ignore[arg-type]  # each of the three has a length
+        if isinstance(value, dict) and "name" in value and not SCHEMAS.isdisjoint(value):
+            with contextlib.suppress(TypeError, ValueError):  # It is none after all.
+                yield json.dumps(value, sort_keys=True)
+        else:
+            for part in value.values() if isinstance(value, dict) else value:  # type: ignore[attr-defined]  # one of the three kinds asked for above
+                yield from _schemas(part, depth - 1)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -108,21 +137,23 @@ def _prompts(module: ModuleType) -> str | None:
 
     The source of a module does not say what its prompts are where they are read from files.
     """
-    package = module.__name__.partition(".")[0]
-    beside = [
-        value
-        for value in vars(module).values()
-        if isinstance(value, ModuleType) and value.__name__.partition(".")[0] == package
-    ]
     found = sorted(
         f"{name}={text}"
-        for each in [module, *beside]
-        for name, value in vars(each).items()
+        for name, value in _named(module)
         if not name.startswith("__")
         for text in _texts(value, TEXTS_DEPTH_MAX)
     )
     told = "\n".join(found).encode("utf-8", "surrogatepass")
     return hashlib.sha256(told).hexdigest() if found else None
+
+
+def _named(module: ModuleType) -> Iterator[tuple[str, object]]:
+    """What the module, and modules of its package that it imported, have names for."""
+    package = module.__name__.partition(".")[0]
+    yield from vars(module).items()
+    for value in vars(module).values():
+        if isinstance(value, ModuleType) and value.__name__.partition(".")[0] == package:
+            yield from vars(value).items()
 
 
 def _texts(value: object, depth: int) -> Iterator[str]:

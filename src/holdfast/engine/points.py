@@ -6,13 +6,13 @@ Reads what is committed, takes no lease and needs no agent, so a run may go on m
 import contextlib
 import datetime as dt
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from holdfast.capture.diff import Change, diff
 from holdfast.engine.good import offering
-from holdfast.engine.restore import PrunedAway, held_at, is_there, rows_at
+from holdfast.engine.restore import PrunedAway, beside_at, held_at, is_there, rows_at
 from holdfast.engine.roots import examine
 from holdfast.engine.seek import rows_from_turn
 from holdfast.errors import Damaged, UnknownCheckpoint
@@ -153,6 +153,22 @@ class Points:
         with guarded(Guard(cuts=False)):
             changes = diff(old, new)
         return changes, sorted({*first.degraded.values(), *second.degraded.values()})
+
+    def changes(self, now: str, then: str, only: Sequence[str] | None) -> list[Change]:
+        """What going back to a point changes, in the sections `only` or in all.
+
+        To a snapshot a run goes back with the sections beside it too, as they were then.
+        """
+        old, (point, new) = self.restore(now)[1], self.restore(then)
+        unknown: Collection[Any] = ()
+        if point.sections is not None and only is None:
+            at = self.find(then)[1]
+            found = beside_at(self._reader, rows_at(self._reader, at), at)
+            new, unknown = (new, old.keys() - new.keys()) if found is None else found
+        named = [*old, *new] if only is None else only
+        asked = {name for name in named if name not in unknown}
+        with guarded(Guard(cuts=False)):
+            return diff(*({name: it[name] for name in it if name in asked} for it in (old, new)))
 
     def _run_of(self, name: str) -> Run | None:
         """The run that the name of a point begins with."""

@@ -95,6 +95,21 @@ def held_at(
     )
 
 
+def beside_at(
+    reader: Reader, rows: Sequence[Placed], point: Point
+) -> tuple[dict[Any, Any], Collection[Any]] | None:
+    """The whole state where a snapshot was made, and what is lost of it, if the journal has it.
+
+    Of a snapshot that was made beside the agent's own line the journal has its sections only.
+    """
+    entry = rows[-1].row.entries[point[1]]
+    assert isinstance(entry, Saved | Kept), "a snapshot is one of the two"
+    if entry.state is not None:
+        return None
+    state, lost = _plain(reader, _saves_at(reader, rows, point), entry.only)
+    return state, lost.keys()
+
+
 def _plain(
     reader: Reader, found: "_Saves | None", only: Collection[str] | None = None
 ) -> tuple[dict[Any, Any], dict[Any, HoldfastError]]:

@@ -26,11 +26,13 @@ from holdfast.model.branches import RolledBack, Settled, Undoing
 from holdfast.model.ids import Point, point_id
 from holdfast.model.journal import (
     Entry,
+    Kept,
     Resumed,
+    Saved,
     Spawned,
     Undone,
 )
-from holdfast.model.rollback import Rolled, Taken
+from holdfast.model.rollback import ROLLBACKS, RUNTIME, Rolled, Taken
 from holdfast.model.run import Status
 from holdfast.store import wishes
 from holdfast.store.codec import values
@@ -39,9 +41,6 @@ from holdfast.store.marks import marks_of
 from holdfast.store.open import Opened
 from holdfast.store.reader import Run
 from holdfast.store.writer import RunWriter
-
-RUNTIME, ROLLBACKS = "runtime", "rollbacks"
-"""Where in the state an agent finds what it is told of rollbacks."""
 
 
 class Rollbacks:
@@ -115,8 +114,9 @@ class Rollbacks:
             return again.apply(fork_effects=said.is_free, reason=said.reason)
 
     def _sections(self, source: Cut, cut: Cut, only: Sequence[str]) -> None:
-        if cut.turn < 0 or source.turn < 0:
-            msg = "sections can be taken back at the end of a turn only, from the end of a turn"
+        is_point = source.turn >= 0 or isinstance(source.at.row.entries[-1], Saved | Kept)
+        if cut.turn < 0 or not is_point:
+            msg = "sections are taken back once a turn has ended, from a turn's end or a checkpoint"
             raise UsageError(msg)
         state = self._state(source)
         missing = [name for name in only if name not in state]
@@ -133,11 +133,9 @@ class Rollbacks:
 
     def _changes(self, now: str, then: str, only: Sequence[str] | None) -> list[Change]:
         try:
-            found = self._points.diff(now, then)
+            return self._points.changes(now, then, only)
         except UnknownCheckpoint:
             return []
-        starts = tuple(only) if only is not None else ("",)
-        return [change for change in found if change.path.startswith(starts)]
 
     def _begin(
         self,
@@ -262,8 +260,9 @@ class Rollbacks:
             for name in rolled.only:
                 state.root[name] = older[name]
         runtime = state.root.setdefault(RUNTIME, {})
-        if isinstance(runtime, MutableMapping):
-            runtime.setdefault(ROLLBACKS, []).append(note)
+        told = runtime.setdefault(ROLLBACKS, []) if isinstance(runtime, MutableMapping) else None
+        if isinstance(told, list):  # Else the agent keeps something of its own there.
+            told.append(note)
         return state.delta()
 
     def _state(self, cut: Cut) -> dict[Any, Any]:

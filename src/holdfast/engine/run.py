@@ -32,6 +32,7 @@ from holdfast.engine.turns import Loops, Turns
 from holdfast.errors import StateReplaced, UsageError
 from holdfast.model.journal import Usage
 from holdfast.model.limits import Retry
+from holdfast.model.rollback import ROLLBACKS, RUNTIME
 from holdfast.model.sections import Part
 from holdfast.ondemand import OnDemand
 from holdfast.store.codec.vault import guarded
@@ -278,9 +279,9 @@ class Run:
         stand because that was impossible or is unknown. They are kept in the state, under
         `runtime.rollbacks`.
         """
-        runtime = self.state.get("runtime")
-        notes = runtime.get("rollbacks", []) if isinstance(runtime, dict) else []
-        return list(plain(notes))
+        runtime = self.state.get(RUNTIME)
+        notes = runtime.get(ROLLBACKS) if isinstance(runtime, dict) else None
+        return list(plain(notes)) if isinstance(notes, list) else []
 
     def usage(self) -> Usage:
         """Tokens the run has used so far, as its answers reported them; None is unknown."""

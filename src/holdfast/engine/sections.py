@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from holdfast.capture.digest import digest
 from holdfast.capture.node import step
-from holdfast.capture.objects import Form, form_of
+from holdfast.capture.objects import Beside, Form, form_of
 from holdfast.capture.state import State
 from holdfast.capture.twins import Twins
 from holdfast.clock import Clock
@@ -22,6 +22,7 @@ from holdfast.errors import (
     UsageError,
 )
 from holdfast.model.journal import Entry
+from holdfast.model.rollback import ROLLBACKS, RUNTIME
 from holdfast.model.sections import Declared, Degraded, Outcome, Part, Section, is_name
 from holdfast.store.codec import values
 
@@ -58,6 +59,8 @@ class Sections:
         self._refuse_misuse(section, obj)
         values.learn(type(obj))
         form = form_of(obj, only)
+        if section == RUNTIME:
+            form = Beside(form, ROLLBACKS)
         may_lack = is_optional or section in self.optional
         is_standing = section in self._state.root
         self._forms[section], self._objects[id(obj)] = form, (obj, section)

@@ -4,6 +4,9 @@ from collections.abc import Sequence
 
 import msgspec
 
+RUNTIME, ROLLBACKS = "runtime", "rollbacks"
+"""Where in the state an agent finds what it is told of rollbacks."""
+
 
 class Take(msgspec.Struct, frozen=True, array_like=True):
     """An effect that a rollback takes back: its key, where its intent stands, and the way.

@@ -16,9 +16,7 @@ def is_checkpoint(entry: Save) -> bool:
     match entry:
         case TurnEnded():
             return entry.mark is not None
-        case Saved():
-            return True
-        case Kept():
+        case Saved() | Kept():
             return entry.only is None
         case Based():
             return False
@@ -38,8 +36,10 @@ def saved(event: Event, entry: Save, began: float | None) -> Event:
             )
         case Saved():
             bytes_ = length(entry.state or entry.delta or b"")
-            label = entry.mark.label
-            return replace(event, kind="checkpoint", at=when(entry.at), name=label, bytes=bytes_)
+            kind, name = "checkpoint", entry.mark.label
+            if entry.only is not None:
+                kind, name = "snapshot", name or ", ".join(entry.only)
+            return replace(event, kind=kind, at=when(entry.at), name=name, bytes=bytes_)
         case Kept():
             return replace(
                 event,

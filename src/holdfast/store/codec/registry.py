@@ -3,7 +3,7 @@
 import dataclasses
 import threading
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeGuard, TypeVar
 
 from holdfast import errors
 from holdfast.model.ids import MAIN, module_of
@@ -69,17 +69,23 @@ class Registry:
                 f"{name_of(cls)} is no dataclass, Enum, named tuple, Pydantic model or msgspec "
                 "Struct: register it with encode= and decode="
             )
-        if version < 1:
-            raise errors.UsageError(f"{name_of(cls)}: version= counts from 1, not {version}")
+        if not _is_version(version):
+            raise errors.UsageError(f"{name_of(cls)}: version= counts from 1, not {version!r}")
+        if not isinstance(name, str | None):
+            raise errors.UsageError(f"{name_of(cls)}: name= is a text, not {name!r}")
         full = name or default_name(cls)
         if encode is None:
             self.learn(cls)  # The classes of its fields are needed with it.
         self._enter(_entry(cls, full, version, shape, is_declared=True))
 
-    def migrate(self, kind: str | type, *, from_: int, to: int) -> Callable[[C], C]:
+    def migrate(self, kind: object, *, from_: int, to: int) -> Callable[[C], C]:
         """Decorate the function that turns stored fields of version `from_` into those of `to`."""
-        if not 1 <= from_ < to:
-            raise errors.UsageError(f"a migration leads upwards, not from {from_} to {to}")
+        if not isinstance(kind, str | type) or kind == "":
+            msg = f"a migration is of a class, or of the name it is registered under, not {kind!r}"
+            raise errors.UsageError(msg)
+        if not (_is_version(from_) and _is_version(to) and from_ < to):
+            msg = f"a migration leads upwards between whole numbers, not from {from_!r} to {to!r}"
+            raise errors.UsageError(msg)
 
         def keep(change: C) -> C:
             with self._lock:
@@ -190,6 +196,10 @@ class Registry:
             self.has_scripts = self.has_scripts or entry.name != entry.canonical
             self._by_name[entry.name] = entry
             self._by_class[entry.cls] = entry
+
+
+def _is_version(said: object) -> TypeGuard[int]:
+    return isinstance(said, int) and not isinstance(said, bool) and said >= 1
 
 
 def _entry(

@@ -667,6 +667,8 @@ class Base(tuple[int, ...]):
         (Base, {}, "register it with encode= and decode="),
         (Plain, {"encode": str}, "encode= and decode= together"),
         (Inner, {"version": 0}, "counts from 1"),
+        (Inner, {"version": "2"}, "counts from 1, not '2'"),
+        (Inner, {"name": 2}, "name= is a text, not 2"),
         (Inner, {"name": "celsius"}, "'celsius' stands for"),
         (dict, {"encode": str, "decode": str}, "needs no register"),
     ],
@@ -706,9 +708,16 @@ def test_migrations_lead_upwards_and_each_version_has_one() -> None:
     registry = Registry()
     registry.migrate("x", from_=1, to=2)(dict)
 
-    for from_, to in ((2, 2), (2, 1), (0, 1), (1, 3)):
+    wrong: list[tuple[Any, Any]] = [(2, 2), (2, 1), (0, 1), (1, 3), ("2", 3), (2, 3.0), (True, 3)]
+    for from_, to in wrong:
         with pytest.raises(errors.UsageError):
             registry.migrate("x", from_=from_, to=to)(dict)
+
+
+@pytest.mark.parametrize("kind", ["", 7, None, ("x",)])
+def test_a_migration_of_what_is_no_class_and_no_name_is_refused(kind: Any) -> None:  # noqa: ANN401 anything
+    with pytest.raises(errors.UsageError, match="of a class, or of the name it is registered"):
+        Registry().migrate(kind, from_=1, to=2)
 
 
 def test_a_class_declared_again_takes_the_place_of_the_old_one() -> None:
