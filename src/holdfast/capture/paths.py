@@ -33,7 +33,9 @@ _STEP = re.compile(
                                            # a place in a list; a key that is no text""",
     re.VERBOSE | re.DOTALL,
 )
-_ESCAPE = re.compile(r"\\(?:N\{[^{}]*\}|x..|u.{4}|U.{8}|[0-3]?[0-7]{1,2}|[\\'\"abfnrtv])", re.DOTALL)
+_ESCAPE = re.compile(
+    r"\\(?:N\{[^{}]*\}|x..|u.{4}|U.{8}|[0-3]?[0-7]{1,2}|[\\'\"abfnrtv])", re.DOTALL
+)
 _TWO_SPACES = re.compile("(?<= ) ")
 _WRITTEN = re.compile(r"[\w.]*\(.*\)|\w+(\.\w+)+|<.*>|-?(inf|nan)j?", re.DOTALL)
 
