@@ -135,3 +135,18 @@ def test_a_large_value_that_cannot_be_read_is_damage_and_a_good_point_is_named(p
             store.restore("large")
         assert caught.value.good is not None
         store.restore(caught.value.good)
+
+
+def test_a_repair_moves_aside_the_bad_files_that_are_there(path: Path) -> None:
+    *_, away, link = sorted((path / "objects").glob("??/*"))
+    away.unlink()
+    link.unlink()
+    link.symlink_to("nowhere")
+
+    plan = holdfast.plan_repair(path)
+    into = plan.apply()
+
+    assert [link.name] == plan.objects
+    assert into is not None
+    assert (into / "objects" / link.name).is_symlink()
+    assert not link.is_symlink()
