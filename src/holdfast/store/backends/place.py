@@ -123,6 +123,8 @@ def file_system(path: Path, mounts: Path = MOUNTS) -> str:
 def unwritable(path: Path, error: OSError) -> StoreUnwritable:
     """Say why the system refused a write, in words."""
     why = (error.strerror or str(error)).lower()
+    if error.errno in (errno.EACCES, errno.EPERM) and error.filename is not None:
+        why = f"{error.filename}: {why}"
     if error.errno in (errno.EEXIST, errno.ENOTDIR):
         why = "there is a file where the store's directory should be"
     if error.errno in _TOO_MANY:
