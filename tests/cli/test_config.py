@@ -1,5 +1,6 @@
 """Settings: which one counts, where it came from, and what is refused."""
 
+import errno
 import subprocess
 import sys
 from pathlib import Path
@@ -111,6 +112,21 @@ def test_what_cannot_be_meant_names_file_and_key(tmp_path: Path, text: str, said
 
     assert str(tmp_path / "holdfast.toml") in str(caught.value)
     assert said in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["holdfast.toml", "pyproject.toml", "config.toml"])
+def test_a_file_that_this_user_may_not_look_for_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    def refused(file: Path) -> bool:
+        if file.name == name:
+            raise PermissionError(errno.EACCES, "Permission denied", str(file))
+        return False
+
+    monkeypatch.setattr(Path, "is_file", refused)
+
+    with pytest.raises(BadConfig, match=rf"{name}: it cannot be looked for \(Permission denied\)"):
+        load({}, {"HOME": str(tmp_path / "home")}, tmp_path)
 
 
 def test_a_value_in_the_table_of_pyproject_that_is_none_is_refused(tmp_path: Path) -> None:

@@ -85,3 +85,9 @@ def test_children_that_a_run_goes_on_with_are_named_until_they_are_there_too(his
     assert (["run-7"], []) == (taken.data["missing"], again.data["missing"])
     assert "its child run-7 is not in this store: import it too" in taken.err
     assert ([], "") == (done.data["children"], done.err)
+
+
+def test_what_is_no_export_is_refused_however_large_it_is(history: Shop) -> None:
+    done = history("import", "/dev/zero", "--store", "other")
+
+    assert (2, True) == (done.status, "/dev/zero is no exported run" in done.err)

@@ -1,6 +1,8 @@
 """A damaged point is refused, and the newest one that restores is named with the line to type."""
 
+import contextlib
 import json
+import random
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -15,7 +17,7 @@ from holdfast.store.backends.base import JournalRow
 from holdfast.store.backends.packs import make
 from holdfast.store.codec import frame
 from holdfast.store.packer import rows_in
-from tests.corruption.scene import keeper
+from tests.corruption.scene import Crash, keeper
 
 
 def spoil(path: Path, branch: int, seq: int) -> None:
@@ -135,3 +137,78 @@ def test_a_large_value_that_cannot_be_read_is_damage_and_a_good_point_is_named(p
             store.restore("large")
         assert caught.value.good is not None
         store.restore(caught.value.good)
+
+
+def test_a_repair_moves_aside_the_bad_files_that_are_there(path: Path) -> None:
+    *_, away, link = sorted((path / "objects").glob("??/*"))
+    away.unlink()
+    link.unlink()
+    link.symlink_to("nowhere")
+
+    plan = holdfast.plan_repair(path)
+    into = plan.apply()
+
+    assert [link.name] == plan.objects
+    assert into is not None
+    assert (into / "objects" / link.name).is_symlink()
+    assert not link.is_symlink()
+
+
+@pytest.mark.parametrize("is_cut_off", [False, True], ids=["to its end", "to that value"])
+def test_a_checkpoint_that_stands_in_one_row_with_a_lost_value_outlives_a_repair(
+    tmp_path: Path, *, is_cut_off: bool
+) -> None:
+    path = tmp_path / "store"
+    with holdfast.open(path) as store:
+        with contextlib.suppress(Crash):
+            DYING.update({2} if is_cut_off else {})
+            store.run(hoarder, 4, id="run")
+        DYING.clear()
+        points = store.checkpoints("run", every_turn=True)
+        known = {point.id: store.restore(point.id)[1] for point in points}
+    newest = sorted((path / "objects").glob("??/*"), key=lambda file: file.stat().st_mtime_ns)
+    newest[2].unlink()  # Of turn 2; the row that names it begins with the end of turn 1.
+    with holdfast.open(path) as store:
+        before = [id_ for id_ in known if known[id_]["page"][0] < 2]
+        assert before == [id_ for id_ in known if _restores(store, id_)][:2]
+
+    (fate,) = holdfast.plan_repair(path).fates
+    holdfast.plan_repair(path).apply()
+
+    assert not {*before} & {*fate.checkpoints_lost}
+    assert holdfast.plan_repair(path).findings == []
+    with holdfast.open(path) as store:
+        for id_ in before:
+            assert known[id_] == store.restore(id_)[1]
+        if not is_cut_off:
+            assert known[points[-1].id] == store.restore("run")[1]
+        assert 4 == store.restart("run", agent=hoarder)
+        assert bytes([4]) == store.restore("run")[1]["page"][:1]
+
+
+def _restores(store: holdfast.Store, id_: str) -> bool:
+    try:
+        store.restore(id_)
+    except holdfast.Damaged:
+        return False
+    return True
+
+
+DYING: set[int] = set()
+"""Turns in which the hoarder's process dies."""
+
+
+@holdfast.step
+def fetch(turn: int) -> bytes:
+    return bytes([turn]) * 7 + random.Random(turn).randbytes(90_000)  # noqa: S311 any bytes
+
+
+@holdfast.agent(checkpoint=holdfast.every(turns=1))
+def hoarder(run: holdfast.Run, last: int) -> int:
+    for turn in run.turns():
+        run.state["page"] = fetch(turn)
+        if turn in DYING:
+            raise Crash
+        if turn == last:
+            return turn
+    raise AssertionError

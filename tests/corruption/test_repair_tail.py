@@ -15,6 +15,7 @@ from holdfast.store.backends.base import JournalRow
 from holdfast.store.backends.tail import NAME as TAIL
 from holdfast.store.open import open_store
 from holdfast.store.repair import rebuild
+from holdfast.store.verify import verify
 from tests.corruption.scene import Crash, Scene, small_parts, think
 from tests.corruption.test_offer import spoil
 from tests.corruption.test_repair import sql, whole
@@ -264,4 +265,26 @@ def test_who_looks_at_a_store_that_lost_the_end_of_its_tail_leaves_it_as_it_is(
     into = plan.apply()
     assert into is not None
     assert tail == (into / TAIL).read_bytes()
+    assert [] == whole(killed)
+
+
+def test_a_store_that_lost_its_tail_says_of_which_run_and_how_many_rows(tmp_path: Path) -> None:
+    with small_parts(), holdfast.open(tmp_path / "made") as store:
+        die_thinking(store, "old", 1)
+        store.fork("old", new_id="fork of it")
+        killed = killed_thinking(tmp_path / "made", tmp_path / "killed", 4)
+    rows = tail_rows(killed)
+    (killed / TAIL).unlink()
+
+    with pytest.raises(holdfast.Damaged, match=r"first 0x\w+, of run new; run `holdfast verify`"):
+        holdfast.open(killed)
+    with contextlib.closing(open_store(killed, SystemClock(), must_be_whole=False)) as opened:
+        (finding,) = verify(opened).findings
+    (fate,) = holdfast.plan_repair(killed).fates
+
+    assert ("new", f"journal row {rows[-1].id:#x}") == (finding.run, finding.where)
+    assert 3 < len(rows)
+    assert len(rows) == fate.rows_lost
+    assert f"acknowledged rows are gone, {rows[0].id:#x} to {rows[-1].id:#x}" in fate.why
+    holdfast.plan_repair(killed).apply()
     assert [] == whole(killed)

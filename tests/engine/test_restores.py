@@ -49,6 +49,16 @@ def noter(run: holdfast.Run) -> int:
     raise AssertionError
 
 
+@holdfast.agent(checkpoint=holdfast.every(turns=1))
+def late_noter(run: holdfast.Run, since: int, last: int) -> None:
+    for turn in run.turns():
+        run.state["turn"] = turn
+        if turn >= since:
+            run.state[f"note {turn}"] = Note("late")
+        if turn == last:
+            return
+
+
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
     return open_store(tmp_path / "store")
@@ -130,3 +140,29 @@ def test_a_class_that_is_not_known_is_no_damage(
     tried = try_points(store._opened)
 
     assert ([], 0, 3) == (tried.findings, tried.points, tried.unknown)
+    assert tried.unread.startswith("run@")
+    assert "which this program does not know" in tried.unread
+
+
+@pytest.mark.parametrize("last", [0, 1, 6, 9])
+@pytest.mark.parametrize("since", [0, 1, 2, 5, 9])
+def test_a_point_of_a_newer_version_is_refused_and_the_newest_before_it_is_named(
+    store: Store, monkeypatch: pytest.MonkeyPatch, since: int, last: int
+) -> None:
+    monkeypatch.setattr(registry, "_by_name", {})
+    monkeypatch.setattr(registry, "_by_class", {})
+    holdfast.register(Note, version=2)
+    store.run(late_noter, since, last, id="run")
+    points = [point.id for point in store.checkpoints("run", every_turn=True)]
+    holdfast.register(Note, version=1)
+
+    if last < since:
+        assert last == store.restore("run")[1]["turn"]
+        return
+    with pytest.raises(holdfast.NotStorable, match="newer than version 1") as caught:
+        store.restore("run")
+
+    assert (points[since - 1] if since else None) == caught.value.good
+    if caught.value.good is not None:
+        assert f"`holdfast show run --at {caught.value.good}`" in str(caught.value)
+        assert since - 1 == store.restore(caught.value.good)[1]["turn"]

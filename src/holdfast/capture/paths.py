@@ -33,6 +33,10 @@ _STEP = re.compile(
                                            # a place in a list; a key that is no text""",
     re.VERBOSE | re.DOTALL,
 )
+_ESCAPE = re.compile(
+    r"\\(?:N\{[^{}]*\}|x..|u.{4}|U.{8}|[0-3]?[0-7]{1,2}|[\\'\"abfnrtv])", re.DOTALL
+)
+_TWO_SPACES = re.compile("(?<= ) ")
 _WRITTEN = re.compile(r"[\w.]*\(.*\)|\w+(\.\w+)+|<.*>|-?(inf|nan)j?", re.DOTALL)
 
 
@@ -71,7 +75,7 @@ def _value(found: re.Match[str]) -> Step:
     if found["literal"] is not None:
         return _key(found["literal"].strip())
     quoted = found["double"] if found["double"] is not None else found["single"]
-    return re.sub(r"\\(.)", r"\1", quoted, flags=re.DOTALL)
+    return _ESCAPE.sub(lambda escape: str(ast.literal_eval(f'"{escape[0]}"')), quoted)
 
 
 def _key(text: str) -> Hashable:
@@ -94,11 +98,18 @@ def _shown(step: object, *, is_first: bool) -> str:
     if isinstance(step, str) and step.isidentifier():
         return step if is_first else f".{step}"
     if isinstance(step, str):
-        return '["' + step.replace("\\", "\\\\").replace('"', '\\"') + '"]'
+        return f'["{_escaped(step)}"]'
     if isinstance(step, slice):
         ends = [step.start, step.stop, *([] if step.step is None else [step.step])]
         return f"[{':'.join('' if end is None else str(end) for end in ends)}]"
     return f"[{step.text if isinstance(step, Written) else repr(step)}]"
+
+
+def _escaped(key: str) -> str:
+    """A key as it stands between quotes: visible, and in a table the same as it was."""
+    text = key.replace("\\", "\\\\").replace('"', '\\"')
+    text = "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
+    return _TWO_SPACES.sub(r"\\x20", text)
 
 
 def pick(value: Value, steps: Sequence[Step]) -> Value:

@@ -163,19 +163,27 @@ def _flat(file: Path, table: dict[str, Any]) -> Iterator[tuple[str, Any]]:
 def _files(environ: Mapping[str, str], cwd: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
     """The tables of the files that count, the strongest first."""
     places = [cwd, *cwd.parents]
-    own = next((place / FILE for place in places if (place / FILE).is_file()), None)
+    own = next((place / FILE for place in places if _is_there(place / FILE)), None)
     if own is not None:
         yield own, _read(own)
     for place in places:
         shared = place / "pyproject.toml"
-        tools = _read(shared).get("tool", {}) if shared.is_file() else {}
+        tools = _read(shared).get("tool", {}) if _is_there(shared) else {}
         if isinstance(tools, dict) and "holdfast" in tools:
             yield shared, _table(shared, tools["holdfast"])
             break
     base = environ.get("XDG_CONFIG_HOME") or str(Path(environ.get("HOME", "~"), ".config"))
     users = Path(base).expanduser() / "holdfast" / "config.toml"
-    if users.is_file():
+    if _is_there(users):
         yield users, _read(users)
+
+
+def _is_there(file: Path) -> bool:
+    try:
+        return file.is_file()
+    except OSError as error:
+        why = f"it cannot be looked for ({error.strerror}): is $HOME or this directory another's?"
+        raise BadConfig(str(file), why) from error
 
 
 def _read(file: Path) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from typing import Literal
 
 import msgspec
 
-from holdfast.model.ids import Point, point_id
+from holdfast.model.ids import Point, branch_of, point_id
 from holdfast.model.journal import TurnEnded
 from holdfast.model.run import RunBody, Status
 from holdfast.store.backends.base import RunRow
@@ -20,6 +20,7 @@ class Fate(msgspec.Struct, frozen=True, kw_only=True):
 
     `filed`: its catalog row is made anew. `cut`: rows from the first bad one on are moved aside.
     `carried`: so they are, and the newest state that restores is kept. `lost`: nothing is left.
+    `turns_lost` counts those of rows that can still be read.
     `effects_done` were done after what is left, as rows say that are moved aside. `module` is that
     of its agent, where it is known.
     """
@@ -86,6 +87,7 @@ def nothing_left(patient: Patient) -> Fate:
     """The fate of a run of which not even the start can be read."""
     why = patient.faults[0] if patient.faults else "its first row is lost"
     rows = sum(len(each.kept) + len(each.lost) for each in patient.branches)
+    rows += sum(map(len, _gone(patient)))
     return Fate(run=patient.name, number=patient.no, act="lost", why=why, rows_lost=rows)
 
 
@@ -129,7 +131,7 @@ def fate_of(
         point=None if point is None else point_id(body.id, point),
         turns_kept=len(kept),
         turns_lost=max([len(gone), *(turn + 1 - len(kept) for turn in gone)]),
-        rows_lost=sum(len(each.lost) for each in patient.branches) + len(patient.gone),
+        rows_lost=sum(len(each.lost) for each in patient.branches) + sum(map(len, _gone(patient))),
         checkpoints_lost=marked,
         effects_unsure=effects[0],
         status=body.status,
@@ -138,7 +140,19 @@ def fate_of(
     )
 
 
+def _gone(patient: Patient) -> list[range]:
+    """The rows that were acknowledged and are not there: also those before the one noted last."""
+    ends = {each.branch.no: max(each.end, each.lost.stop - 1) for each in patient.branches}
+    return [range(ends.get(branch_of(row), row - 1) + 1, row + 1) for row in patient.gone]
+
+
 def _why(patient: Patient) -> str:
     besides = [each.why for each in patient.kin if each.why]
-    gone = ["acknowledged rows are gone"]
-    return (patient.faults or (gone if patient.gone else besides) or gone)[0]
+    gone = [_told(rows) for rows in _gone(patient)]
+    return (patient.faults or gone or besides or ["acknowledged rows are gone"])[0]
+
+
+def _told(rows: range) -> str:
+    last = f" to {rows[-1]:#x}" if len(rows) > 1 else ""
+    why = "what turns ended in them is not known"
+    return f"acknowledged rows are gone, {rows[0]:#x}{last}; {why}"

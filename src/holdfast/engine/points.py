@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from holdfast.capture.diff import Change, diff
-from holdfast.engine.good import offering
+from holdfast.engine.good import offering, offering_known
 from holdfast.engine.restore import PrunedAway, beside_at, held_at, is_there, rows_at
 from holdfast.engine.roots import examine
 from holdfast.engine.seek import rows_from_turn
@@ -103,7 +103,9 @@ class Points:
         `Damaged` if that is not the state it was made of.
         """
         run = of or self._run_of(name)
-        with contextlib.nullcontext() if run is None else self.offering(run):
+        if run is None:
+            return self.at(*self.find(name, of))
+        with offering_known(self._reader, run, self.at), self.offering(run):
             return self.at(*self.find(name, of))
 
     def offering(self, run: Run) -> contextlib.AbstractContextManager[None]:

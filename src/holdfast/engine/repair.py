@@ -94,6 +94,11 @@ def _opened(path: Path, clock: Clock, key: "KeyProvider | None") -> Opened:
         raise
 
 
+def object_place(path: Path, name: str) -> Path:
+    """Where a store keeps a large value."""
+    return path / "objects" / name[:2] / name
+
+
 class Assessment(msgspec.Struct, frozen=True, kw_only=True):
     """What was found in a store, run by run."""
 
@@ -152,7 +157,7 @@ class Repair:
                 stage = rebuild.stage(self.path, self._found.store_id, keeps, salvage)
             self._check(stage)
             into = self._lost()
-            bad = [self.path / "objects" / name[:2] / name for name in self.objects]
+            bad = [object_place(self.path, name) for name in self.objects]
             rebuild.exchange(self.path, into, bad, self._packer)
         return into
 
@@ -193,7 +198,7 @@ class _Assessor:
     """Looks at everything that can be read, and decides run by run."""
 
     def __init__(self, opened: Opened, salvage: Salvage, clock: Clock) -> None:
-        self._salvage = salvage
+        self._salvage, self._path = salvage, opened.path
         self._runs = {row.no: row for row in salvage.runs() if type(row.no) is int and row.no > 0}
         seals = _true_seals(opened.reader.seals, list(self._runs.values()))
         salvage.take_tail(seals.store_id)
@@ -242,10 +247,16 @@ class _Assessor:
             keeps=keeps,
             fates=fates,
             strays=[*self._strays(loose)],
-            objects=sorted(sieve.bad_chunks.union(map(bytes.hex, self._in_clear))),
+            objects=[*self._bad_files(sieve.bad_chunks.union(map(bytes.hex, self._in_clear)))],
             store_id=self._seals.store_id,
             seal=_fingerprint(self._salvage, keeps),
         )
+
+    def _bad_files(self, names: set[str]) -> Iterator[str]:
+        """Those that are there: of a value that is not, there is nothing to move aside."""
+        for name in sorted(names):
+            if os.path.lexists(object_place(self._path, name)):
+                yield name
 
     def _strays(self, loose: set[int]) -> Iterator[str]:
         for no in sorted(loose):

@@ -29,12 +29,14 @@ POINTS_MAX = 1000
 class Tried(msgspec.Struct, frozen=True, kw_only=True):
     """How many points were restored, and what was found.
 
-    `unknown` hold what this program does not know, such as a class; `left` were not tried.
+    `unknown` hold what this program does not know, such as a class: `unread` says what, of the
+    first of them; `left` were not tried.
     """
 
     findings: list[Finding]
     points: int = 0
     unknown: int = 0
+    unread: str = ""
     left: int = 0
 
 
@@ -52,6 +54,7 @@ def try_points(opened: Opened, progress: Progress | None = None) -> Tried:
             findings=[*total.findings, *tried.findings],
             points=total.points + tried.points,
             unknown=total.unknown + tried.unknown,
+            unread=total.unread or tried.unread,
             left=total.left + tried.left,
         )
     return total
@@ -64,6 +67,7 @@ def with_points(report: Report, tried: Tried) -> Report:
         findings=[*report.findings, *tried.findings],
         points=tried.points,
         points_unknown=tried.unknown,
+        points_unread=tried.unread,
         points_left=tried.left,
     )
 
@@ -96,6 +100,7 @@ class _Trial:
         self._pins = {pin[1:] for pin in pins.pins(opened) if pin[0] == run.row.no}
         self._faults: dict[tuple[str, str], list[str]] = {}
         self._count = self._unknown = self._left = 0
+        self._unread = ""
 
     def run(self) -> Tried:
         """Try what the run goes on from, and all of its points."""
@@ -106,6 +111,7 @@ class _Trial:
             findings=list(self._findings()),
             points=self._count,
             unknown=self._unknown,
+            unread=self._unread,
             left=self._left,
         )
 
@@ -152,8 +158,9 @@ class _Trial:
         except UnknownCheckpoint as error:
             if self._is_missed(point):
                 self._note(f"checkpoint {name}", Damaged("", error.why))
-        except HoldfastError:
+        except HoldfastError as error:
             self._unknown += 1
+            self._unread = self._unread or f"{name}: {error}"
         else:
             self._count += 1
 

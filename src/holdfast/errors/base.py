@@ -1,5 +1,6 @@
 """The base of every error of Holdfast."""
 
+from shlex import quote
 from typing import ClassVar
 
 PUBLIC = "holdfast.errors"
@@ -16,3 +17,8 @@ class HoldfastError(Exception):
 
 
 HoldfastError.__module__ = PUBLIC
+
+
+def shown_at(point: str) -> str:
+    """The line to type that shows a point."""
+    return f"`holdfast show {quote(point.rpartition('@')[0])} --at {quote(point)}`"

@@ -1,8 +1,6 @@
 """What the store could not do."""
 
-from shlex import quote
-
-from holdfast.errors.base import HoldfastError
+from holdfast.errors.base import HoldfastError, shown_at
 
 
 class StoreError(HoldfastError):
@@ -121,9 +119,7 @@ class Damaged(StoreError):
         text = f"{self.where} is damaged: {self.why}; {self.remedy}"
         if self.good is None:
             return text
-        run = self.good.rpartition("@")[0]
-        shown = f"`holdfast show {quote(run)} --at {quote(self.good)}`"
-        return f"{text}; the newest good point of the run is {self.good}: {shown}"
+        return f"{text}; the newest good point of the run is {self.good}: {shown_at(self.good)}"
 
 
 class ExportDamaged(Damaged):

@@ -1,6 +1,6 @@
 """What the program or the operator asked for cannot be done as asked."""
 
-from holdfast.errors.base import HoldfastError
+from holdfast.errors.base import HoldfastError, shown_at
 
 
 class UsageError(HoldfastError):
@@ -118,17 +118,23 @@ class WrongLoop(UsageError):
 
 
 class NotStorable(UsageError):
-    """A value cannot be stored so that it comes back equal and of the same type."""
+    """A value cannot be stored so that it comes back equal and of the same type.
+
+    Of a stored one that this program cannot read, `good` is a point of the run that it can.
+    """
 
     remedy = "add `holdfast.register(TheClass)`, name the class in an annotation, or leave it out"
 
-    def __init__(self, path: str, type_name: str, why: str = "") -> None:
-        super().__init__(path, type_name, why)
-        self.path, self.type_name, self.why = path, type_name, why
+    def __init__(self, path: str, type_name: str, why: str = "", good: str | None = None) -> None:
+        super().__init__(path, type_name, why, good)
+        self.path, self.type_name, self.why, self.good = path, type_name, why, good
 
     def __str__(self) -> str:
         reason = self.why or f"Holdfast does not know this type; {self.remedy}"
-        return f"{self.path}: {self.type_name}: {reason}"
+        text = f"{self.path}: {self.type_name}: {reason}"
+        if self.good is None:
+            return text
+        return f"{text}; this program can read {self.good}: {shown_at(self.good)}"
 
 
 class ChangedInCall(UsageError):

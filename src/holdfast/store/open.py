@@ -19,6 +19,7 @@ from holdfast.store.codec import frame, leaks
 from holdfast.store.committer import Committer
 from holdfast.store.cuttable import cuttable
 from holdfast.store.leases import STALL_S, Leases
+from holdfast.store.owners import named
 from holdfast.store.packer import HashedPacker
 from holdfast.store.reader import Reader
 from holdfast.store.seal.base import Seals
@@ -93,7 +94,7 @@ def open_store(
         try:
             seals = _seals(path, records, key)
             if must_be_whole:
-                _refuse_missing(path, records)
+                _refuse_missing(path, Reader(records, seals, Chunks(objects, seals)), records)
         except BaseException:
             records.close()
             raise
@@ -125,10 +126,9 @@ def _seals(path: Path, records: SqliteRecords, key: "KeyProvider | None") -> Sea
     return seals
 
 
-def _refuse_missing(path: Path, records: SqliteRecords) -> None:
+def _refuse_missing(path: Path, reader: Reader, records: SqliteRecords) -> None:
     records.beside_database()
     if lost := records.missing():
-        raise Damaged(
-            f"the store at {path}",
-            f"{len(lost)} acknowledged rows are missing or changed, first {lost[0]:#x}",
-        )
+        why = f"{len(lost)} acknowledged rows are missing or changed, first {lost[0]:#x}"
+        runs = named(reader, lost)
+        raise Damaged(f"the store at {path}", f"{why}, of run {runs}" if runs else why)

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from holdfast.capture.paths import Step, parse, pick, put, show
+from holdfast.cli.text import line
 from holdfast.errors import UsageError
 
 STATE = {"messages": [{"role": "a"}, {"role": "b"}, {"role": "c"}], "odd key": {"x": 1}}
@@ -122,6 +123,7 @@ def test_a_section_that_is_called_state_is_found() -> None:
         "messages[{}]",
         f"messages[{'9' * 5000}]",
         "a b",
+        r'["\N{no such name}"]',
     ],
 )
 def test_a_path_that_makes_no_sense_is_refused_with_its_place(path: str) -> None:
@@ -166,6 +168,7 @@ class Suit(enum.Flag):
 
 ODD_KEYS: list[Hashable] = [
     "a.b", "की", "a·b", "ﬁ", "日本", "", "[0]", "a]b", 'a"]["b', "it's", "new\nline", "back\\\n",
+    "tab\t", "two  spaces", "\\n", "\\x41", "turned\u202e", "\ud800", "no\xa0break",
     "1", 1, -1, 1.5, 10**30, None, math.inf, -math.inf, (1, "a]"), (1, (2,)),
     dt.UTC,
     b"x]'", frozenset({1}), dt.date(2026, 1, 1), uuid.UUID(int=3), Decimal("1.23"),
@@ -184,6 +187,24 @@ def test_a_key_of_any_kind_is_found_and_set_by_the_path_that_is_shown(key: Hasha
     put(state, parse(path), "new")
     assert "new" == state["d"][key]
     assert len(ODD_KEYS) == len(state["d"])
+
+
+@pytest.mark.parametrize("key", ["new\nline", "tab\t", "two   spaces", "\x1b[31m", "no\xa0break"])
+def test_a_shown_key_is_the_same_after_it_stood_in_a_table(key: str) -> None:
+    assert [key] == parse(line(show([key])))
+
+
+@pytest.mark.parametrize(
+    ("path", "key"),
+    [
+        (r'["a\nb"]', "a\nb"),
+        (r"['\x41\u00e9\101\'']", "AéA'"),
+        (r"['\N{BULLET}']", "•"),
+        (r'["\d"]', r"\d"),
+    ],
+)
+def test_a_key_between_quotes_is_read_as_python_reads_it(path: str, key: str) -> None:
+    assert [key] == parse(path)
 
 
 @pytest.mark.parametrize("path", ["d[UUID('00')]", "d.x[nan]", "[datetime.date(2026, 1, 2)]"])

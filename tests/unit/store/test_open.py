@@ -98,6 +98,16 @@ def test_a_store_whose_leases_cannot_be_kept_is_not_opened(tmp_path: Path) -> No
     assert not (tmp_path / f"{FILE}-wal").exists()
 
 
+@pytest.mark.parametrize("name", ["tail", "heads", "lock", "leases"])
+def test_a_directory_in_the_place_of_a_file_is_named(tmp_path: Path, name: str) -> None:
+    open_store(tmp_path, SystemClock()).close()
+    (tmp_path / name).unlink(missing_ok=True)
+    (tmp_path / name).mkdir()
+
+    with pytest.raises(StoreUnwritable, match=f"directory where .* belongs: .*/{name}; move it"):
+        open_store(tmp_path, SystemClock())
+
+
 def test_a_forked_child_is_told_so_by_every_part(tmp_path: Path) -> None:
     opened = open_store(tmp_path, SystemClock())
     writer = parts(opened).start("a")

@@ -14,7 +14,7 @@ from holdfast.cli.text import plural
 from holdfast.clock import SystemClock
 from holdfast.engine.given import given_key
 from holdfast.engine.naming import run_id
-from holdfast.engine.parcel import from_bytes
+from holdfast.engine.parcel import MAGIC, from_bytes
 from holdfast.engine.transfer import admit
 from holdfast.errors import KeyUnusable, UsageError, WrongKey
 from holdfast.store.open import open_store
@@ -86,7 +86,9 @@ def _naming_the_key() -> Iterator[None]:
 
 def _read(file: Path) -> bytes:
     try:
-        return file.read_bytes()
+        with file.open("rb") as stream:
+            begin = stream.read(len(MAGIC))  # What is no export may be of any size.
+            return begin + stream.read() if begin == MAGIC else begin
     except OSError as error:
         msg = f"{file} cannot be read ({error.strerror})"
         raise UsageError(msg) from error

@@ -129,7 +129,8 @@ def _restored(report: Report) -> list[tuple[str, str]]:
         told.append(f"{report.points_unknown} hold what is not known here (`--app` names modules)")
     if report.points_left:
         told.append(f"{report.points_left} older ones were not tried")
-    return [("restored", "; ".join(told))]
+    rows = [("restored", "; ".join(told))]
+    return [*rows, ("not known", report.points_unread)] if report.points_unread else rows
 
 
 def _what(found: Finding) -> str:

@@ -4,6 +4,7 @@ import contextlib
 import errno
 import re
 import secrets
+import stat
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,11 +12,14 @@ from pathlib import Path
 from holdfast.errors import Damaged
 from holdfast.store.backends.fs import Fs, is_being_written
 from holdfast.store.backends.place import unwritable
+from holdfast.store.codec.frame import PLAIN_BYTES_MAX
 
 _TEMP = ".part"
 _NAME = re.compile("(?:[0-9a-f]{2})+")
-_UNREADABLE = frozenset({errno.EIO, errno.EISDIR, errno.ELOOP})
+_UNREADABLE = frozenset({errno.EIO, errno.EISDIR, errno.ELOOP, errno.ENOTDIR})
 """What reading a file says where its bytes are gone, and not that somebody must wait or may not."""
+FILE_BYTES_MAX = PLAIN_BYTES_MAX + 4096
+"""No object is as long, with what stands around its bytes."""
 
 
 class Directory:
@@ -88,8 +92,11 @@ class Directory:
 
     def get(self, id_: bytes) -> bytes | None:
         """The bytes kept under `id_`, or None; `Damaged` where the disk cannot read them."""
+        place = self._place(id_)
         try:
-            return self._fs.read(self._place(id_))
+            if odd := _oddness(place):
+                raise Damaged(f"chunk {id_.hex()}", odd)
+            return self._fs.read(place)
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -131,3 +138,13 @@ class Directory:
     def _place(self, id_: bytes) -> Path:
         name = id_.hex()
         return self._root / name[:2] / name
+
+
+def _oddness(place: Path) -> str:
+    """Why what lies there is not even read: it may never end, or fill the memory."""
+    found = place.stat()
+    if not stat.S_ISREG(found.st_mode) and not stat.S_ISDIR(found.st_mode):
+        return "its file cannot be read (it is a pipe or a device)"
+    if found.st_size > FILE_BYTES_MAX:
+        return f"its file has {found.st_size:,} bytes, more than was ever written into one"
+    return ""

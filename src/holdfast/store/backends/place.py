@@ -25,6 +25,7 @@ _ELSEWHERE = frozenset(
 """What the system says of a path that is no place for a store, however much room there is."""
 
 _TOO_MANY = frozenset((errno.EMFILE, errno.ENFILE))
+_MOVED = "move it away; if the file was there before, put it back, else `holdfast verify` the store"
 _FEWER = (
     "close files and connections that the program has no use for, or allow more of them "
     "(`ulimit -n`); then do it again: a run that is restarted continues where it was"
@@ -122,10 +123,15 @@ def file_system(path: Path, mounts: Path = MOUNTS) -> str:
 def unwritable(path: Path, error: OSError) -> StoreUnwritable:
     """Say why the system refused a write, in words."""
     why = (error.strerror or str(error)).lower()
+    if error.errno in (errno.EACCES, errno.EPERM) and error.filename is not None:
+        why = f"{error.filename}: {why}"
     if error.errno in (errno.EEXIST, errno.ENOTDIR):
         why = "there is a file where the store's directory should be"
     if error.errno in _TOO_MANY:
         return StoreUnwritable(str(path), why, _FEWER)
+    if error.errno == errno.EISDIR and error.filename is not None:
+        why = f"there is a directory where a file of the store belongs: {error.filename}"
+        return StoreUnwritable(str(path), why, _MOVED)
     return StoreUnwritable(str(path), why, "" if error.errno not in _ELSEWHERE else _OTHER_PATH)
 
 

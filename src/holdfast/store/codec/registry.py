@@ -225,7 +225,7 @@ def _changed(entry: Entry, step: _Step, at: int, payload: object) -> object:
         raise
     except Exception as error:
         why = f"its migration from version {at} to {step.to} raised {told(error)}"
-        raise Refusal(entry.name, why) from error
+        raise Refusal(entry.name, f"{why}; correct it and read again") from error
     if made is None and payload is not None:
         why = f"its migration from version {at} to {step.to} returned None; return the fields"
         raise Refusal(entry.name, why)

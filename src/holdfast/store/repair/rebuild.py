@@ -166,7 +166,7 @@ def exchange(path: Path, into: Path, bad: list[Path], packer: Packer) -> None:
         fs.write_new(into / TAIL, tail)
     fs.flush_directory(into)
     for file in bad:
-        if file.exists():
+        if os.path.lexists(file):  # Also a link that leads nowhere.
             fs.make_directory(into / "objects")
             fs.rename(file, into / "objects" / file.name)
             fs.flush_directory(file.parent)

@@ -28,7 +28,7 @@ class Sifted(msgspec.Struct, kw_only=True):
     `lost` are the rows from the first bad one on, those that cannot be read included; `rest` are
     those of them that can be read, true among themselves. `why` says what was wrong first.
     `made` are the last ones of `kept` where those are written anew: the sound beginning of the
-    first bad row, which others grew from, or rows that stand behind such a beginning.
+    first bad row, or rows that stand behind such a beginning.
     """
 
     branch: Branch
@@ -102,7 +102,7 @@ class Sieve:
                 yield Stray(no=no, why=why, rest=list(self._rest(rows, 0, began)))
                 continue
             found = self._read(branch, rows, max(salvage.end(no), *rows, -1))
-            self._keep_beginning(found, rows, listed)
+            self._keep_beginning(found, rows)
             self._macs.update((placed.id, placed.mac) for placed in found.kept)
             self._write_anew(found, rows)
             self._known.append(no)
@@ -133,34 +133,23 @@ class Sieve:
         left = self._short.get(branch.at)
         return left is None or (branch.kept is not None and branch.kept <= left)
 
-    def _keep_beginning(
-        self, found: Sifted, rows: dict[int, JournalRow], listed: dict[int, BranchRow]
-    ) -> None:
-        """Keep of the first bad row what others grew from, if that much of it is sound."""
+    def _keep_beginning(self, found: Sifted, rows: dict[int, JournalRow]) -> None:
+        """Keep of the first bad row what comes before the large value that it misses.
+
+        A turn that had ended there, and what others grew from there, is as it was.
+        """
         bad = found.lost.start
         if not found.lost or not found.kept or bad not in rows:
             return
         with contextlib.suppress(*_BAD):
             placed = self._open(rows[bad], found.mac)
-            sound = self._count_sound(placed)
-            left = max((n for n in self._cuts(placed, listed) if n <= sound), default=0)
-            if left:
+            if left := self._count_sound(placed):
                 entries, base = placed.row.entries[:left], placed.row.base
                 if base == bad and not any(isinstance(entry, Based) for entry in entries):
                     base = found.kept[-1].row.base
                 row = replace(placed.row, base=base, entries=entries)
                 found.kept.append(replace(placed, row=row, is_whole=False))
                 self._short[bad] = left
-
-    def _cuts(self, placed: Placed, listed: dict[int, BranchRow]) -> Iterator[int]:
-        """How many entries of a row each branch keeps that grew from within it."""
-        for row in listed.values():
-            if row.at == placed.id and row.parent:
-                with contextlib.suppress(*_BAD):
-                    seals = self._all_seals.of(row.run)
-                    grown = opened_branch(row, seals.open_branch(row, placed.mac))
-                    if grown.kept is not None:
-                        yield grown.kept
 
     def _count_sound(self, placed: Placed) -> int:
         """How many entries of a row come before the first whose large value is not there."""

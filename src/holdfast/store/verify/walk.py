@@ -25,6 +25,7 @@ from holdfast.store.backends.sqlite import FILE
 from holdfast.store.codec import values
 from holdfast.store.inside import references_in, states_of, values_of
 from holdfast.store.open import Opened
+from holdfast.store.owners import owner
 from holdfast.store.reader import Branch, Run, opened_branch
 from holdfast.store.seal.files import in_clear
 from holdfast.store.steady import TRIES_MAX
@@ -72,8 +73,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 class Report(msgspec.Struct, frozen=True, kw_only=True):
     """What a verification read and found; no findings means that the store is whole.
 
-    `points` were restored, `points_unknown` hold what this program does not know, `points_left`
-    were not tried; all are 0 where that was not asked for.
+    `points` were restored, `points_unknown` hold what this program does not know (`points_unread`:
+    what that is, of the first), `points_left` were not tried; all are 0 where that was not asked.
     """
 
     path: str
@@ -86,6 +87,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     bytes: int = 0
     points: int = 0
     points_unknown: int = 0
+    points_unread: str = ""
     points_left: int = 0
     format: int = FORMAT
     sqlite: str = sqlite3.sqlite_version
@@ -166,7 +168,9 @@ class _Verification:
                 self._find("database", f"SQLite's integrity check says: {fault}")
         with self._finding("head note"):
             for row in self._records.missing():
+                self._run = owner(self._reader, row)
                 self._find(f"journal row {row:#x}", "it was acknowledged and is missing or changed")
+            self._run = None
         with self._finding("tail of the journal"):
             beside = self._records.beside_database()
             self._total = len(beside)

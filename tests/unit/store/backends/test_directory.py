@@ -42,7 +42,9 @@ def files(root: Path) -> list[str]:
     return sorted(str(path.relative_to(root)) for path in root.rglob("*") if path.is_file())
 
 
-@pytest.mark.parametrize(("act", "error"), [("EIO", Damaged), ("EMFILE", StoreUnwritable)])
+@pytest.mark.parametrize(
+    ("act", "error"), [("EIO", Damaged), ("ENOTDIR", Damaged), ("EMFILE", StoreUnwritable)]
+)
 def test_an_object_that_the_disk_cannot_read_is_damaged(
     tmp_path: Path, act: str, error: type[Exception]
 ) -> None:
@@ -50,6 +52,20 @@ def test_an_object_that_the_disk_cannot_read_is_damaged(
 
     with pytest.raises(error):
         Directory(tmp_path, Failing(act)).get(ID)
+
+
+def test_a_file_that_would_never_end_or_fill_the_memory_is_damaged_unread(tmp_path: Path) -> None:
+    objects = Directory(tmp_path, RealFs())
+    objects.put(ID, b"data")
+    place = tmp_path / "00" / ID.hex()
+
+    os.truncate(place, 1 << 40)  # It has holes, and takes no room.
+    with pytest.raises(Damaged, match="more than was ever written"):
+        objects.get(ID)
+    place.unlink()
+    os.mkfifo(place)
+    with pytest.raises(Damaged, match="a pipe or a device"):
+        objects.get(ID)
 
 
 def test_an_object_lies_under_its_name_two_levels_deep(tmp_path: Path) -> None:

@@ -142,6 +142,7 @@ def test_a_directory_that_this_user_may_not_look_into_is_said_so(
     ("error", "words", "remedy"),
     [
         (OSError(errno.ENOSPC, "No space left on device"), "no space left on device", "free space"),
+        (PermissionError(errno.EACCES, "Denied", "a/b"), "a/b: denied", "give a path"),
         (OSError(errno.EROFS, "Read-only file system"), "read-only file system", "give a path"),
         (OSError(errno.ENOENT, "No such file"), "no such file", "give a path"),
         (OSError(errno.EMFILE, "Too many open files"), "too many open files", "close files"),
