@@ -7,6 +7,7 @@ stored of the one before it instead of storing the same message again.
 
 from collections.abc import Sequence
 from itertools import islice, takewhile
+from typing import Final
 from weakref import ref
 
 from holdfast.capture.fixed import BASIC, Value, is_fixed
@@ -14,6 +15,9 @@ from holdfast.capture.marks import Window
 from holdfast.capture.node import KINDS, UNSAVED, Node, Tracker, children
 from holdfast.errors import NotStorable
 from holdfast.store.codec import values
+
+DIRTY_MAX: Final = 256
+"""Where more containers than these have changed, a changed list is not looked for among them."""
 
 
 class Heir:
@@ -83,14 +87,23 @@ def succeed(new: Value, old: Value, place: Node, tracker: Tracker) -> None:
     front = sum(1 for _ in takewhile(_are_one, zip(new, old, strict=False)))
     ends = islice(zip(reversed(new), reversed(old), strict=False), shorter - front)
     back = sum(1 for _ in takewhile(_are_one, ends))
-    if not front + back:
+    if not front + back or not _take_place(new, old, tracker):
         return
-    new.hf_node, new.hf_mark = old.hf_node, old.hf_mark
-    old.hf_node, old.hf_mark = UNSAVED, None
-    if new.hf_mark is None:
-        new.hf_mark = Window(len(old))
-    tracker.dirty.append(new)
+    new.hf_node, old.hf_node = old.hf_node, UNSAVED
     new.hf_mark.splice(front, len(old) - back, len(new) - front - back)
+
+
+def _take_place(new: Value, old: Value, tracker: Tracker) -> bool:
+    """Let the changes of a list be those of a new one; one stands among the changed once."""
+    if old.hf_mark is None:
+        new.hf_mark = Window(len(old))
+        tracker.dirty.append(new)
+        return True
+    if len(tracker.dirty) > DIRTY_MAX:
+        return False
+    new.hf_mark, old.hf_mark = old.hf_mark, None
+    tracker.dirty = [new if node is old else node for node in tracker.dirty]
+    return True
 
 
 def _are_one(pair: tuple[Value, Value]) -> bool:

@@ -14,6 +14,7 @@ import pytest
 from holdfast.capture.check import first_difference
 from holdfast.capture.digest import digest
 from holdfast.capture.document import document
+from holdfast.capture.inherit import DIRTY_MAX
 from holdfast.capture.state import State
 from holdfast.capture.tracked import plain
 from holdfast.errors import NotStorable
@@ -213,6 +214,26 @@ def test_a_list_that_comes_back_after_another_took_its_place_is_one_of_its_own()
     assert delta is not None
     found = State.restore(base, [delta], lambda _: None).root
     assert {"log": ["a", "b", "c"], "other": {"log": ["a", "b", "d"]}} == found
+    assert first_difference(state.root, found) is None
+
+
+@pytest.mark.parametrize("beside", [0, DIRTY_MAX + 1])
+def test_a_changed_list_that_gets_its_place_back_is_written_once(beside: int) -> None:
+    others = {n: [n] for n in range(beside)}
+    state = State({"log": [str(n) for n in range(40)], "others": others})
+    base = state.base()
+
+    for other in state.root["others"].values():
+        other.append(0)
+    before = state.root["log"]
+    before.insert(3, "one")
+    before.insert(30, "far from it")
+    state.root["log"] = before[:]
+    state.root["log"] = before
+    delta = state.delta()
+
+    assert delta is not None
+    found = State.restore(base, [delta], lambda _: None).root
     assert first_difference(state.root, found) is None
 
 
