@@ -24,6 +24,7 @@ class Scale:
     process_turns: int
     chat_blocks: int
     chat_turns: int
+    long_chat_blocks: int
     long_chat_turns: int
     flat_blocks: int
     flat_turns: int
@@ -58,6 +59,7 @@ FULL = Scale(
     process_turns=1_000,
     chat_blocks=9,
     chat_turns=200,
+    long_chat_blocks=3,
     long_chat_turns=2_000,
     flat_blocks=3,
     flat_turns=10_000,
@@ -92,6 +94,7 @@ QUICK = Scale(
     process_turns=300,
     chat_blocks=2,
     chat_turns=200,
+    long_chat_blocks=1,
     long_chat_turns=500,
     flat_blocks=1,
     flat_turns=1_000,

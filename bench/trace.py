@@ -10,6 +10,7 @@ from bench.job import FIRST_STEP, LAST_STEP
 SYNCS = frozenset({"fsync", "fdatasync", "sync_file_range", "msync", "sync", "syncfs"})
 OPENS = frozenset({"open", "openat", "openat2"})
 WRITES = frozenset({"write", "writev", "pwrite64", "pwritev", "pwritev2"})
+HANDED = frozenset({"io_submit"})
 
 _CALL = re.compile(r"^\d+ +(\w+)\((.*)$")
 _OPENED = re.compile(r'"([^"]*)"')
@@ -31,7 +32,7 @@ def is_available() -> bool:
 
 def command(log: Path) -> list[str]:
     """The prefix that logs every open, write and sync of a command and of all its threads."""
-    calls = ",".join(sorted(SYNCS | OPENS | WRITES))
+    calls = ",".join(sorted(SYNCS | OPENS | WRITES | HANDED))
     return [
         "strace",
         "-f",
@@ -48,7 +49,7 @@ def command(log: Path) -> list[str]:
 
 
 def count(log: Path) -> Syncs:
-    """Count fsync, fdatasync, sync_file_range, msync and writes through O_SYNC or O_DSYNC."""
+    """Count fsync, fdatasync, sync_file_range, msync and writes that are flushed by themselves."""
     synchronous: set[str] = set()
     total = in_loop = 0
     is_in_loop = False
@@ -73,5 +74,5 @@ def _is_sync(name: str, rest: str, synchronous: set[str]) -> bool:
     if name in SYNCS:
         return name != "msync" or "MS_SYNC" in rest
     written = _WRITTEN.match(rest)
-    through = written is not None and written[1] in synchronous
-    return name in WRITES and (through or "RWF_DSYNC" in rest or "RWF_SYNC" in rest)
+    through = name in WRITES and written is not None and written[1] in synchronous
+    return through or (name in WRITES | HANDED and ("RWF_DSYNC" in rest or "RWF_SYNC" in rest))

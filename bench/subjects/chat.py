@@ -26,10 +26,10 @@ Blocks = dict[str, list[child.Measured]]
 
 
 def measure(session: Session) -> Result:
-    """Every system in turn, block after block; the long conversation once."""
+    """Every system in turn, block after block."""
     scale = session.scale
     short = _blocks(session, CHAT, scale.chat_turns, scale.chat_blocks)
-    long = _blocks(session, LONG_CHAT, scale.long_chat_turns, 1)
+    long = _blocks(session, LONG_CHAT, scale.long_chat_turns, scale.long_chat_blocks)
     lengths = ((scale.chat_turns, short, SHORT_MIN), (scale.long_chat_turns, long, LONG_MIN))
     return Result(
         subject="chat",
@@ -60,7 +60,8 @@ def measure(session: Session) -> Result:
             for turns, blocks, _ in lengths
         },
         note=f"Medians of {scale.chat_blocks} blocks of short conversations, in each of which "
-        "every system runs once in a process and directory of its own; one block of long ones. "
+        "every system runs once in a process and directory of its own; of long ones, "
+        f"{scale.long_chat_blocks}. "
         "Timed from the start of the run to its recorded result. LangGraph with its documented "
         'reducers and durability="sync", or as it comes; DBOS as it comes on SQLite. The p50 of '
         "LangGraph as it comes is that of turns which it stores later.",

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from bench import trace
+
 ROOT = Path(__file__).resolve().parents[2]
 TEXTS = [f"{n:04d} " * 200 for n in range(400)]
 BLOCK = 25
@@ -100,3 +102,18 @@ def test_a_task_is_timed_with_and_without_saving_by_turns(measure: Measure) -> N
 
     assert 2 == len(seen["saved"]) == len(seen["bare"])
     assert min(seen["bare"]) >= 0.1 * 1e9
+
+
+def test_a_flush_is_counted_however_it_is_asked_for(tmp_path: Path) -> None:
+    tail = "17</store/tail>"
+    log = tmp_path / "log"
+    log.write_text(
+        f"1 fdatasync({tail}) = 0\n"
+        f'1 pwrite64({tail}, "HFt1"..., 4096, 0) = 4096\n'
+        f"1 io_submit(0x7f, 1, [{{aio_rw_flags=RWF_DSYNC, aio_fildes={tail}}}]) = 1\n"
+        f"1 io_submit(0x7f, 1, [{{aio_fildes={tail}}}]) = 1\n"
+        '1 openat(AT_FDCWD</>, "/other", O_WRONLY|O_DSYNC) = 3</other>\n'
+        '1 write(3</other>, "a", 1) = 1\n'
+    )
+
+    assert 3 == trace.count(log).total
